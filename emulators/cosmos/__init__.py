@@ -1,7 +1,7 @@
-"""A test double of Azure Cosmos DB at the wire: what azure-cosmos sends is answered over a socket, from memory.
+"""Azure Cosmos DB test server: implements the REST protocol of azure-cosmos over a socket, in memory.
 
-It is not an emulator and has never been compared with one or with the service; it is written after the REST reference
-and after what the SDK's source sends and expects. What it does not implement it refuses, saying so.
+It follows the REST reference and the source of the SDK and was never compared with the service or its official
+emulator. It rejects unsupported requests with a message that names the feature.
 """
 
 from emulators.cosmos.account import AccountOptions, Consistency

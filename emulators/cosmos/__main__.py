@@ -1,4 +1,4 @@
-"""Runs a Cosmos test server as a process of its own: `python -m emulators.cosmos --port 0`."""
+"""Command that runs the Cosmos DB test server alone: `python -m emulators.cosmos --port 0`."""
 
 import argparse
 import signal
@@ -13,7 +13,7 @@ READS = ("query", "read_item")
 
 
 def main() -> None:
-    """Serves until SIGTERM or SIGINT; says `ready URL` when it answers."""
+    """Serve until SIGTERM or SIGINT; print `ready URL` when clients can connect."""
     options = _options()
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -28,12 +28,14 @@ def main() -> None:
     delay = options.delay_ms / 1000
     if options.chaos:
         server.faults.add(
-            *random_faults(options.chaos, options.seed, lambda it: it.operation in options.operations, seconds=delay)
+            *random_faults(
+                options.chaos, options.seed, lambda request: request.operation in options.operations, seconds=delay
+            )
         )
     if options.read_chaos:
         server.faults.add(
             *random_read_faults(
-                options.read_chaos, options.seed + 1_000, lambda it: it.operation in READS, seconds=delay
+                options.read_chaos, options.seed + 1_000, lambda request: request.operation in READS, seconds=delay
             )
         )
     with server:
@@ -43,17 +45,17 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m emulators.cosmos", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="the port; 0 for a free one")
-    parser.add_argument("--key", default=DEFAULT_KEY, help="the master key, base64")
+    parser = argparse.ArgumentParser(prog="python -m emulators.cosmos", description="Run the Cosmos DB test server.")
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 selects a free one")
+    parser.add_argument("--key", default=DEFAULT_KEY, help="master key, base64")
     parser.add_argument("--consistency", type=Consistency, default=Consistency.BOUNDED_STALENESS)
     parser.add_argument("--physical-partitions", type=int, default=1)
-    parser.add_argument("--latency-ms", type=float, default=0.0, help="what every request waits")
-    parser.add_argument("--chaos", type=float, default=0.0, help="how likely a fault of any kind strikes a request")
-    parser.add_argument("--seed", type=int, default=0, help="seeds the faults")
-    parser.add_argument("--operations", nargs="*", default=["batch"], help="the operations that --chaos strikes")
-    parser.add_argument("--read-chaos", type=float, default=0.0, help="how likely a fault strikes a read")
-    parser.add_argument("--delay-ms", type=float, default=20.0, help="how long the delays of both are")
+    parser.add_argument("--latency-ms", type=float, default=0.0, help="delay of every request")
+    parser.add_argument("--chaos", type=float, default=0.0, help="probability of a random fault for each request")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random faults")
+    parser.add_argument("--operations", nargs="*", default=["batch"], help="operations with --chaos")
+    parser.add_argument("--read-chaos", type=float, default=0.0, help="probability of a random fault for each read")
+    parser.add_argument("--delay-ms", type=float, default=20.0, help="length of random delays")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""The account's document: regions and consistency, as clients discover them."""
+"""Account document: regions and consistency for client discovery."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from emulators.cosmos.wire import CosmosError, CosmosRequest
 
 
 class Consistency(StrEnum):
-    """The consistency levels, by their names on the wire."""
+    """Consistency levels with their names on the wire."""
 
     STRONG = "Strong"
     BOUNDED_STALENESS = "BoundedStaleness"
@@ -22,14 +22,14 @@ _STRONGEST_FIRST = list(Consistency)
 
 @dataclass(frozen=True)
 class AccountOptions:
-    """What kind of account the server shows.
+    """Options of the simulated account.
 
     Attributes:
-        consistency: The default consistency level. Reads are strong whatever it says.
-        write_regions: The regions that take writes; every one leads back to this server.
-        read_regions: The regions that are read; every one leads back to this server.
-        multiple_write_locations: Whether the account says that it is written in several regions.
-        bearer: What becomes of Entra tokens: taken for data, or refused with 403/5300.
+        consistency: The default consistency level; reads are always strong.
+        write_regions: The regions for writes; all URLs point to this server.
+        read_regions: The regions for reads; all URLs point to this server.
+        multiple_write_locations: Whether the account reports several write regions.
+        bearer: Whether Entra tokens are accepted for data or rejected with 403/5300.
     """
 
     consistency: Consistency = Consistency.BOUNDED_STALENESS
@@ -39,28 +39,28 @@ class AccountOptions:
     bearer: Literal["accept", "deny"] = "accept"
 
     def check_consistency(self, request: CosmosRequest) -> None:
-        """Refuses a request that asks for more than the account gives.
+        """Reject a request with a stronger consistency level than the account.
 
         Raises:
-            Refusal: 400, the level is stronger than the account's, or unknown.
+            CosmosError: 400 if the level is unknown or stronger than the account's.
         """
-        asked = request.header("x-ms-consistency-level")
-        if not asked:
+        level = request.header("x-ms-consistency-level")
+        if not level:
             return
-        if asked not in _STRONGEST_FIRST:
-            raise CosmosError(400, f"'{asked}' is not a valid consistency level.")
-        if _STRONGEST_FIRST.index(Consistency(asked)) < _STRONGEST_FIRST.index(self.consistency):
+        if level not in _STRONGEST_FIRST:
+            raise CosmosError(400, f"'{level}' is not a valid consistency level.")
+        if _STRONGEST_FIRST.index(Consistency(level)) < _STRONGEST_FIRST.index(self.consistency):
             raise CosmosError(
                 400,
-                f"ConsistencyLevel {asked} specified in the request is invalid when service is configured"
+                f"ConsistencyLevel {level} specified in the request is invalid when service is configured"
                 f" with consistency level {self.consistency}.",
             )
 
     def document(self, endpoint: str) -> dict[str, Any]:
-        """Gives the account as `GET /` answers it.
+        """Return the body of `GET /`.
 
         Args:
-            endpoint: The server's own address; every region has it.
+            endpoint: The URL of the server, used for all regions.
         """
         return {
             "_self": "",

@@ -1,4 +1,4 @@
-"""The ASGI application: authenticates, lets faults strike, answers, and keeps the log."""
+"""ASGI application: authentication, injected faults, routing and the request log."""
 
 import asyncio
 import socket
@@ -14,9 +14,16 @@ from emulators.cosmos.account import AccountOptions
 from emulators.cosmos.authentication import authenticate
 from emulators.cosmos.control_plane import ControlPlane
 from emulators.cosmos.faults import FaultInjector, FaultKind, InjectedFault
-from emulators.cosmos.operations import classify_request
 from emulators.cosmos.request_log import RequestLog
-from emulators.cosmos.wire import ITEM_WRITES, MAX_BYTES, CosmosError, CosmosReply, CosmosRequest, unsupported
+from emulators.cosmos.wire import (
+    ITEM_WRITES,
+    MAX_BYTES,
+    CosmosError,
+    CosmosReply,
+    CosmosRequest,
+    classify_request,
+    unsupported,
+)
 
 type Scope = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -26,13 +33,13 @@ _DROPS = (FaultKind.DROP_BEFORE_COMMIT, FaultKind.DROP_AFTER_COMMIT)
 
 
 class CosmosApp:
-    """One account over ASGI.
+    """Simulated account as an ASGI application.
 
     Args:
         key: The master key, base64.
-        options: The kind of account.
-        physical_partitions: How many physical partitions each container shows.
-        latency: What every request waits before it is done, in seconds.
+        options: The options of the account.
+        physical_partitions: The number of physical partitions of each container.
+        latency: The delay before each request is executed, in seconds.
     """
 
     def __init__(self, key: str, options: AccountOptions, physical_partitions: int, latency: float) -> None:
@@ -45,7 +52,7 @@ class CosmosApp:
         self._control = ControlPlane(physical_partitions)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Serve one request (ASGI 3)."""
         request, oversized = await _read(scope, receive)
         started = time.perf_counter()
         fault = self.faults.select(request)
@@ -62,7 +69,7 @@ class CosmosApp:
     async def _reply(
         self, request: CosmosRequest, fault: InjectedFault | None, *, oversized: bool
     ) -> CosmosReply | None:
-        """Gives the reply; None if the connection is to be dropped."""
+        """Return the reply, None to drop the connection."""
         if self.latency:
             await asyncio.sleep(self.latency)
         if fault is not None and fault.kind is FaultKind.DELAY:
@@ -83,7 +90,7 @@ class CosmosApp:
         return reply
 
     def _injected_reply(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
-        """Gives the reply of a fault that keeps the request from being done."""
+        """Return the reply of a fault that replaces the execution of the request."""
         if fault is None:
             return None
         if fault.kind is FaultKind.STATUS:
@@ -93,7 +100,7 @@ class CosmosApp:
         return None
 
     def _answer(self, request: CosmosRequest, fault: InjectedFault | None, *, oversized: bool) -> CosmosReply:
-        """Does what is asked. Nothing here waits, so requests do not see each other half done."""
+        """Execute a request. No step awaits, so each request is atomic."""
         if oversized:
             raise CosmosError(413, "Request size is too large")
         self._options.check_consistency(request)
@@ -146,7 +153,7 @@ def _fault_error(fault: InjectedFault) -> CosmosError:
 
 
 async def _read(scope: Scope, receive: Receive) -> tuple[CosmosRequest, bool]:
-    """Reads the request; says too whether its body is over the limit."""
+    """Read the request; also return whether its body exceeds the limit."""
     raw: bytes = scope["raw_path"]
     segments = tuple(unquote(part) for part in raw.decode().split("/") if part)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -161,21 +168,21 @@ async def _read(scope: Scope, receive: Receive) -> tuple[CosmosRequest, bool]:
     return CosmosRequest(scope["method"], segments, headers, b"".join(parts), operation), size > MAX_BYTES
 
 
-async def _send(send: Send, reply: CosmosReply, cut: Scope | None) -> None:
-    """Sends a reply; with `cut`, half of it, and drops the connection."""
-    body = reply.encoded()
+async def _send(send: Send, reply: CosmosReply, truncated: Scope | None) -> None:
+    """Send a reply; with `truncated`, send half of it and drop the connection."""
+    body = reply.encode_body()
     headers = [(name.encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
     headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    if cut is None:
+    if truncated is None:
         await send({"type": "http.response.body", "body": body})
         return
     await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
-    cut["connection"].close()
+    truncated["connection"].close()
 
 
 def _drop(scope: Scope, *, reset: bool) -> None:
-    """Ends the connection without a reply: closed, or reset."""
+    """Close or reset the connection without a reply."""
     connection: asyncio.Transport = scope["connection"]
     if reset:
         raw = connection.get_extra_info("socket")

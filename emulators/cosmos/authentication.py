@@ -1,4 +1,4 @@
-"""Checks who calls: the master-key signature of the REST reference, or an Entra token taken at its word."""
+"""Authentication with a master-key signature, or with an Entra token that is not verified."""
 
 import base64
 import hashlib
@@ -17,15 +17,15 @@ _CONTROL = frozenset(
 
 
 def authenticate(request: CosmosRequest, key: str, options: AccountOptions) -> None:
-    """Checks a request's authorization.
+    """Check the authorization of a request.
 
     Args:
         request: The request.
         key: The account's master key, base64.
-        options: What becomes of Entra tokens.
+        options: The options of the account, which accept or reject Entra tokens.
 
     Raises:
-        Refusal: 401 for a missing or wrong signature, 403 for a stale date or a right that the token lacks.
+        CosmosError: 401 for a missing or wrong signature, 403 for an old date or a missing right.
     """
     fields = dict(parse_qsl(unquote(request.header("authorization")).replace("+", "%2B"), keep_blank_values=True))
     if fields.get("ver") != "1.0" or not fields.get("sig"):
@@ -47,7 +47,7 @@ def authenticate(request: CosmosRequest, key: str, options: AccountOptions) -> N
 
 
 def sign(request: CosmosRequest, link: str, key: str) -> str:
-    """Gives the signature of a request for a resource link (REST reference, access control)."""
+    """Compute the signature of a request for a resource link (REST reference, access control)."""
     _, resource_type = _signed_resource(request)
     date, http_date = request.header("x-ms-date").lower(), request.header("date").lower()
     text = f"{request.method.lower()}\n{resource_type}\n{link}\n{date}\n{http_date}\n"
@@ -56,7 +56,7 @@ def sign(request: CosmosRequest, link: str, key: str) -> str:
 
 
 def _signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str]:
-    """The resource's link as segments, and the resource type: a feed is signed with its parent's link."""
+    """Return the signed link as segments, and the resource type; a feed is signed with its parent's link."""
     segments = request.segments
     if len(segments) % 2 == 1:
         return segments[:-1], segments[-1]
@@ -65,7 +65,7 @@ def _signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str]:
 
 def _links(request: CosmosRequest) -> list[str]:
     link, _ = _signed_resource(request)
-    # A link by resource ids is signed as the last id alone, in lower case; which kind it is the path does not say.
+    # A link of resource ids is signed as its last id in lower case; the path does not show the kind of link.
     return ["/".join(link), link[-1].lower() if link else ""]
 
 
@@ -73,7 +73,7 @@ def _check_date(request: CosmosRequest) -> None:
     try:
         sent = parsedate_to_datetime(request.header("x-ms-date") or request.header("date"))
     except ValueError as error:
-        raise CosmosError(401, "The date header is missing or no RFC 1123 date.") from error
+        raise CosmosError(401, "The date header is missing or is not an RFC 1123 date.") from error
     if abs((datetime.now(UTC) - sent).total_seconds()) > _MAX_SKEW_SECONDS:
         raise CosmosError(403, "The authorization token is not valid at the current time.")
 

@@ -1,4 +1,4 @@
-"""One container's items in memory: by logical partition and id, and in order of creation."""
+"""Containers in memory: items by logical partition and id, in order of creation."""
 
 import base64
 import time
@@ -10,9 +10,8 @@ from typing import Any
 
 import orjson
 
-from emulators.cosmos.partition_keys import PartitionKey, hash_key, split_hash_range
+from emulators.cosmos.partition_keys import PartitionKey, hash_key, parse_path, split_hash_range
 from emulators.cosmos.sort_index import SortEntry, SortIndex
-from emulators.cosmos.unique_keys import UniqueKeys
 from emulators.cosmos.wire import MAX_BYTES, CosmosError
 
 SYSTEM_FIELDS = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
@@ -20,15 +19,15 @@ SYSTEM_FIELDS = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
 
 @dataclass(frozen=True, slots=True)
 class CosmosItem:
-    """One stored document.
+    """Stored document.
 
     Attributes:
-        number: Its place in the order of creation; a replacement keeps it.
+        number: Its creation number; a replacement has the same number.
         id: Its id.
         key: Its logical partition.
-        epk: The effective partition key.
-        document: The document with the system's fields.
-        text: The document's bytes.
+        epk: Its effective partition key.
+        document: The document with system properties.
+        text: The document as JSON bytes.
     """
 
     number: int
@@ -45,7 +44,7 @@ class CosmosItem:
 
 
 class ItemList:
-    """Items in order of creation, found by position."""
+    """Items in order of creation, with sort indexes."""
 
     def __init__(self) -> None:
         self._numbers: list[int] = []
@@ -53,7 +52,7 @@ class ItemList:
         self._indexes: dict[tuple[str | int, ...], SortIndex] = {}
 
     def put(self, item: CosmosItem) -> None:
-        """Adds an item, or replaces the one with its number."""
+        """Add an item, or replace the item with its number."""
         old = self._items.get(item.number)
         if old is None:
             insort(self._numbers, item.number)
@@ -64,21 +63,21 @@ class ItemList:
         self._items[item.number] = item
 
     def remove(self, item: CosmosItem) -> None:
-        """Takes an item away."""
+        """Remove an item."""
         old = self._items.pop(item.number)
         for index in self._indexes.values():
             index.remove(old.number, old.document)
         del self._numbers[bisect_left(self._numbers, item.number)]
 
-    def after(self, number: int) -> Iterator[CosmosItem]:
-        """Gives the items created after a number; the shelf must not change meanwhile."""
+    def iterate_after(self, number: int) -> Iterator[CosmosItem]:
+        """Yield the items that were created after a number; the list must not change during the iteration."""
         for index in range(bisect_right(self._numbers, number), len(self._numbers)):
             yield self._items[self._numbers[index]]
 
     def iterate_sorted_after(
         self, path: tuple[str | int, ...], last: SortEntry | None, *, descending: bool
     ) -> Iterator[CosmosItem]:
-        """Gives the items by the value at a path that follow an entry; the shelf must not change meanwhile."""
+        """Yield the items after an entry, sorted by the value at a path; the list must not change meanwhile."""
         if path not in self._indexes:
             self._indexes[path] = SortIndex(path)
             for item in self._items.values():
@@ -92,7 +91,7 @@ class ItemList:
 
 @dataclass
 class PhysicalRange:
-    """One physical partition: a part of the hash range, from `low` up to but without `high`."""
+    """Physical partition: the hash range from `low` up to, but excluding, `high`."""
 
     id: str
     low: str
@@ -100,12 +99,31 @@ class PhysicalRange:
     items: ItemList = field(default_factory=ItemList)
 
 
-class CosmosContainer:
-    """A container and its items.
+class UniqueKeys:
+    """Unique keys of a container: items of a logical partition must differ in the values at these paths.
 
     Args:
-        properties: The container as it is answered, with `id`, `_rid` and `partitionKey`.
-        physical_partitions: How many physical partitions it shows.
+        properties: The container document.
+    """
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        definitions = (properties.get("uniqueKeyPolicy") or {}).get("uniqueKeys") or []
+        self._keys = [[parse_path(path) for path in definition["paths"]] for definition in definitions]
+
+    def claims(self, document: Mapping[str, Any]) -> list[tuple[int, bytes]]:
+        """Return the values of a document for each unique key; a missing value counts as null."""
+        return [
+            (number, orjson.dumps([_value(document, path) for path in paths]))
+            for number, paths in enumerate(self._keys)
+        ]
+
+
+class CosmosContainer:
+    """Container and its items.
+
+    Args:
+        properties: The container document, with `id`, `_rid` and `partitionKey`.
+        physical_partitions: The number of physical partitions.
     """
 
     def __init__(self, properties: dict[str, Any], physical_partitions: int) -> None:
@@ -122,35 +140,35 @@ class CosmosContainer:
         self._expirations: list[tuple[float, int, PartitionKey, str, str]] = []
 
     def range_of(self, epk: str) -> PhysicalRange:
-        """Gives the physical partition that holds an effective partition key."""
+        """Return the physical partition that holds an effective partition key."""
         return next(part for part in self.ranges if part.low <= epk < part.high)
 
     def find(self, key: PartitionKey, item_id: str) -> CosmosItem | None:
-        """Gives the item with an id in a logical partition."""
+        """Return the item with an id in a logical partition."""
         return self._partitions.get(key, {}).get(item_id)
 
     def partition_items(self, key: PartitionKey) -> ItemList:
-        """Gives the items of one logical partition in order of creation."""
+        """Return the items of a logical partition in order of creation."""
         return self._items_by_key.get(key) or ItemList()
 
     def find_claim_holder(self, key: PartitionKey, claim: tuple[int, bytes]) -> str | None:
-        """Gives the id of the item in a logical partition that has these values of a unique key."""
+        """Return the id of the item that holds the values of a unique key, None if there is none."""
         return self._claims.get((key, *claim))
 
     def next_number(self) -> int:
-        """Gives the next place in the order of creation."""
+        """Return the next creation number."""
         self._created += 1
         return self._created
 
     def commit(self, changes: Mapping[tuple[PartitionKey, str], CosmosItem | None]) -> None:
-        """Makes changes: items to store, and None for what is to be removed."""
+        """Apply changes: items to store, None for items to remove."""
         if changes:
             self.lsn += 1
         for (key, item_id), item in changes.items():
             old = self.find(key, item_id)
             if old is not None:
                 self._release_claims(old)
-            # A re-created item has another number than the one it follows.
+            # An item that is created again has a new number.
             if old is not None and (item is None or item.number != old.number):
                 self._remove_item(old)
             if item is not None:
@@ -160,9 +178,9 @@ class CosmosContainer:
                 self._claims[key, *claim] = item_id
 
     def expire(self) -> None:
-        """Removes the items whose time to live is over; the service does so when it finds the time, but hides them."""
-        moment = time.time()
-        while self._expirations and self._expirations[0][0] <= moment:
+        """Remove expired items; the service hides them immediately and removes them later."""
+        now_seconds = time.time()
+        while self._expirations and self._expirations[0][0] <= now_seconds:
             _, _, key, item_id, etag = heappop(self._expirations)
             item = self.find(key, item_id)
             if item is not None and item.etag == etag:
@@ -188,7 +206,7 @@ class CosmosContainer:
 
 
 class Transaction:
-    """Changes to one container that are made together or not at all."""
+    """Atomic changes to one container."""
 
     def __init__(self, container: CosmosContainer) -> None:
         self.container = container
@@ -196,25 +214,25 @@ class Transaction:
         self._claims: dict[tuple[PartitionKey, int, bytes], str] = {}
 
     def find(self, key: PartitionKey, item_id: str) -> CosmosItem | None:
-        """Gives an item as this transaction has left it."""
+        """Return an item as changed by this transaction."""
         if (key, item_id) in self._changes:
             return self._changes[key, item_id]
         return self.container.find(key, item_id)
 
     def store(self, document: Mapping[str, Any], key: PartitionKey, old: CosmosItem | None, etag: str) -> CosmosItem:
-        """Stores a document under a new ETag.
+        """Store a document with a new ETag.
 
         Args:
-            document: The document as sent.
+            document: The document of the request.
             key: Its partition key.
             old: The item that it replaces, if any.
             etag: The new ETag, with its quotes.
 
         Raises:
-            Refusal: 413, it is larger than 2 MB; 409, another item has its values of a unique key.
+            CosmosError: 413 if it is larger than 2 MB, 409 if another item has the same unique key values.
         """
         number = old.number if old else self.container.next_number()
-        stored = {name: _as_double(value) for name, value in document.items() if name not in SYSTEM_FIELDS}
+        stored = {name: _to_double(value) for name, value in document.items() if name not in SYSTEM_FIELDS}
         rid = document_rid(self.container.rid, number)
         stored |= {
             "_rid": rid,
@@ -234,42 +252,50 @@ class Transaction:
     def _claim(self, item: CosmosItem) -> None:
         for claim in self.container.unique_keys.claims(item.document):
             holder = self._claims.get((item.key, *claim)) or self.container.find_claim_holder(item.key, claim)
-            # An item that this transaction removed or changed holds what it has claimed here, if anything.
+            # Old claims of an item that this transaction changed or removed do not count.
             changed = (item.key, holder) in self._changes and (item.key, *claim) not in self._claims
             if holder not in (None, item.id) and not changed:
                 raise CosmosError(409, "Unique index constraint violation.")
             self._claims[item.key, *claim] = item.id
 
     def remove(self, item: CosmosItem) -> None:
-        """Removes an item."""
+        """Remove an item."""
         self._changes[item.key, item.id] = None
 
     def commit(self) -> None:
-        """Makes the changes."""
+        """Apply the changes."""
         self.container.commit(self._changes)
 
 
 def document_rid(container_rid: str, number: int) -> str:
-    """Gives a document's resource id: the container's, and eight bytes more."""
+    """Return the resource id of a document: the id of the container and eight more bytes."""
     return encode_rid(decode_rid(container_rid) + number.to_bytes(8, "little"))
 
 
 def encode_rid(value: bytes) -> str:
-    """Writes a resource id as Cosmos does: base64 with - for /."""
+    """Encode a resource id: base64 with - in place of /."""
     return base64.b64encode(value, b"+-").decode()
 
 
 def decode_rid(text: str) -> bytes:
-    """Reads a resource id."""
+    """Decode a resource id."""
     return base64.b64decode(text, b"+-")
 
 
-def _as_double(value: Any) -> Any:
-    """Rounds whole numbers as a double does; Cosmos holds no others."""
+def _to_double(value: Any) -> Any:
+    """Round integers to doubles, because Cosmos DB stores only doubles."""
     if isinstance(value, dict):
-        return {name: _as_double(part) for name, part in value.items()}
+        return {name: _to_double(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_as_double(part) for part in value]
+        return [_to_double(part) for part in value]
     if isinstance(value, int) and abs(value) > 1 << 53:
         return float(value)
     return value
+
+
+def _value(document: Any, path: list[str]) -> Any:
+    for step in path:
+        if not isinstance(document, Mapping) or step not in document:
+            return None
+        document = document[step]
+    return document

@@ -1,4 +1,4 @@
-"""Databases, containers and their throughput."""
+"""Control plane: databases, containers and their throughput."""
 
 import copy
 import time
@@ -20,7 +20,7 @@ _MAX_LEVELS = 3
 
 @dataclass
 class CosmosDatabase:
-    """A database and its containers."""
+    """Database and its containers."""
 
     properties: dict[str, Any]
     containers: dict[str, CosmosContainer] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class ControlPlane:
     """All databases of an account.
 
     Args:
-        physical_partitions: How many physical partitions a new container shows.
+        physical_partitions: The number of physical partitions of a new container.
     """
 
     def __init__(self, physical_partitions: int) -> None:
@@ -39,10 +39,10 @@ class ControlPlane:
         self._offers: dict[str, dict[str, Any]] = {}
 
     def database(self, name: str | None) -> CosmosDatabase:
-        """Finds a database by name or resource id.
+        """Return a database by name or resource id.
 
         Raises:
-            Refusal: 404, there is none.
+            CosmosError: 404 if it does not exist.
         """
         for key, database in self._databases.items():
             if name in (key, database.properties["_rid"]):
@@ -50,10 +50,10 @@ class ControlPlane:
         raise CosmosError(404, "Resource Not Found: the database does not exist.", substatus=1003)
 
     def container(self, request: CosmosRequest) -> CosmosContainer:
-        """Finds the container that a request names, by name or resource id.
+        """Return the container in the path of a request, by name or resource id.
 
         Raises:
-            Refusal: 404, there is none; 400/1024, it is not the one that the client had in mind.
+            CosmosError: 404 if it does not exist, 400/1024 if the client expects another resource id.
         """
         for key, container in self.database(request.database).containers.items():
             if request.container in (key, container.rid):
@@ -66,30 +66,30 @@ class ControlPlane:
         raise CosmosError(404, "Resource Not Found: the container does not exist.", substatus)
 
     def create_database(self, request: CosmosRequest) -> CosmosReply:
-        """Creates a database."""
+        """Create a database."""
         name = _new_name(request.json, self._databases)
         rid = encode_rid(next(_ids).to_bytes(4, "little"))
         self_link = f"dbs/{rid}/"
         properties = {"id": name, **_system(rid, self_link), "_colls": "colls/", "_users": "users/"}
         self._databases[name] = CosmosDatabase(properties)
-        self._note_offer(request, rid, self_link)
+        self._store_offer(request, rid, self_link)
         return _resource(201, properties)
 
     def read_database(self, request: CosmosRequest) -> CosmosReply:
-        """Reads a database."""
+        """Read a database."""
         return _resource(200, self.database(request.database).properties)
 
     def delete_database(self, request: CosmosRequest) -> CosmosReply:
-        """Deletes a database."""
+        """Delete a database."""
         del self._databases[self.database(request.database).properties["id"]]
         return CosmosReply(204)
 
     def list_databases(self, request: CosmosRequest) -> CosmosReply:
-        """Lists or queries the databases."""
+        """List or query the databases."""
         return _feed(request, "Databases", "", [database.properties for database in self._databases.values()])
 
     def create_container(self, request: CosmosRequest) -> CosmosReply:
-        """Creates a container."""
+        """Create a container."""
         database = self.database(request.database)
         body = request.json
         name = _new_name(body, database.containers)
@@ -107,15 +107,15 @@ class ControlPlane:
             **{f"_{kind}": f"{kind}/" for kind in ("docs", "sprocs", "triggers", "udfs", "conflicts")},
         }
         database.containers[name] = CosmosContainer(properties, self._physical_partitions)
-        self._note_offer(request, rid, self_link)
+        self._store_offer(request, rid, self_link)
         return _resource(201, properties)
 
     def read_container(self, request: CosmosRequest) -> CosmosReply:
-        """Reads a container."""
+        """Read a container."""
         return _resource(200, self.container(request).properties)
 
     def replace_container(self, request: CosmosRequest) -> CosmosReply:
-        """Replaces what may change of a container: its index policy."""
+        """Replace the index policy of a container."""
         container, body = self.container(request), request.json
         _check_definition(body)
         if body.get("uniqueKeyPolicy") != container.properties.get("uniqueKeyPolicy"):
@@ -127,19 +127,19 @@ class ControlPlane:
         return _resource(200, container.properties)
 
     def delete_container(self, request: CosmosRequest) -> CosmosReply:
-        """Deletes a container."""
+        """Delete a container."""
         name = self.container(request).properties["id"]
         del self.database(request.database).containers[name]
         return CosmosReply(204)
 
     def list_containers(self, request: CosmosRequest) -> CosmosReply:
-        """Lists or queries the containers of a database."""
+        """List or query the containers of a database."""
         database = self.database(request.database)
         containers = [container.properties for container in database.containers.values()]
         return _feed(request, "DocumentCollections", database.properties["_rid"], containers)
 
     def read_ranges(self, request: CosmosRequest) -> CosmosReply:
-        """Lists the physical partitions; 304 for who has seen them."""
+        """List the physical partitions, or reply 304 if the ETag matches."""
         container = self.container(request)
         etag = f'"{len(container.ranges)}"'
         if request.header("if-none-match") == etag:
@@ -161,18 +161,18 @@ class ControlPlane:
         return CosmosReply(200, body, {"etag": etag})
 
     def query_offers(self, request: CosmosRequest) -> CosmosReply:
-        """Lists or queries the throughput of databases and containers."""
+        """List or query the throughput of databases and containers."""
         return _feed(request, "Offers", "", list(self._offers.values()))
 
     def replace_offer(self, request: CosmosRequest) -> CosmosReply:
-        """Sets the throughput of a database or container."""
+        """Set the throughput of a database or container."""
         offer = self._offers.get(request.segments[1])
         if offer is None:
             raise CosmosError(404, "Resource Not Found: the offer does not exist.")
         offer |= {"content": request.json.get("content"), "_etag": _etag()}
         return _resource(200, offer)
 
-    def _note_offer(self, request: CosmosRequest, rid: str, self_link: str) -> None:
+    def _store_offer(self, request: CosmosRequest, rid: str, self_link: str) -> None:
         throughput = request.header("x-ms-offer-throughput")
         if not throughput:
             return
@@ -188,11 +188,11 @@ class ControlPlane:
         }
 
 
-def _new_name(body: Any, taken: dict[str, Any]) -> str:
+def _new_name(body: Any, existing: dict[str, Any]) -> str:
     if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not body["id"]:
         raise CosmosError(400, "The input content is invalid because the required properties - 'id; ' - are missing")
     check_id(body["id"])
-    if body["id"] in taken:
+    if body["id"] in existing:
         raise CosmosError(409, "Resource with specified id or name already exists.")
     return str(body["id"])
 

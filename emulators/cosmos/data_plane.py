@@ -1,4 +1,4 @@
-"""Items, batches and queries of one container."""
+"""Data plane: items, batches and queries of one container."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -6,12 +6,11 @@ from typing import Any
 
 import orjson
 
-from emulators.cosmos.batches import execute_batch, failed_results
 from emulators.cosmos.containers import CosmosContainer, Transaction
 from emulators.cosmos.indexing import check_sort
-from emulators.cosmos.items import ItemOperation
+from emulators.cosmos.items import ItemOperation, execute_batch, failed_results
 from emulators.cosmos.partition_keys import key_from_header
-from emulators.cosmos.queries import PagePosition, QueryPage, QueryScope, run
+from emulators.cosmos.queries import PagePosition, QueryPage, QueryScope, run_query
 from emulators.cosmos.sql_statement import SqlStatement, parse_statement
 from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, unsupported
 
@@ -20,10 +19,10 @@ _MOST_PAGE_ITEMS = 1000
 
 
 def item_reply(container: CosmosContainer, request: CosmosRequest) -> CosmosReply:
-    """Does one operation on one item.
+    """Execute one operation on one item.
 
     Raises:
-        Refusal: It cannot be done.
+        CosmosError: the operation is invalid or a condition fails.
     """
     transaction = Transaction(container)
     kind = request.operation.removesuffix("_item")
@@ -46,10 +45,10 @@ def item_reply(container: CosmosContainer, request: CosmosRequest) -> CosmosRepl
 
 
 def batch_reply(container: CosmosContainer, request: CosmosRequest) -> CosmosReply:
-    """Runs a transactional batch.
+    """Execute a transactional batch.
 
     Raises:
-        Refusal: It is no batch.
+        CosmosError: the request is not a valid batch.
     """
     if not request.flag("x-ms-cosmos-batch-atomic"):
         raise unsupported("batches that are not atomic")
@@ -61,38 +60,38 @@ def batch_reply(container: CosmosContainer, request: CosmosRequest) -> CosmosRep
 
 
 def failed_batch_reply(request: CosmosRequest, refusal: CosmosError) -> CosmosReply:
-    """Gives the reply to a batch whose first operation was refused."""
+    """Return the reply to a batch with a failed first operation."""
     count = len(request.json) if isinstance(request.json, list) else 1
     return CosmosReply(207, failed_results(max(count, 1), 0, refusal), {"x-ms-request-charge": "1.0"})
 
 
 def plan_reply(request: CosmosRequest) -> CosmosReply:
-    """Answers the query plan of a query."""
+    """Return the reply with the query plan of a query."""
     return CosmosReply(200, _plan(_statement(request)), {"x-ms-request-charge": "1.0"})
 
 
 def query_reply(container: CosmosContainer, request: CosmosRequest, page_limit: int | None) -> CosmosReply:
-    """Answers one page of a query or of the whole container.
+    """Return the reply with one page of a query or of all items.
 
     Args:
         container: The container.
-        request: The request; without a body it reads all items.
-        page_limit: The most items of the page, if it is to be partial.
+        request: The request; without a query it reads all items.
+        page_limit: The most items of a partial page, None for a full page.
 
     Raises:
-        Refusal: The query cannot be run, or not here.
+        CosmosError: the query is invalid or not supported.
     """
     if request.header("a-im"):
         raise unsupported("the change feed")
     statement = _statement(request) if request.operation == "query" else parse_statement("SELECT * FROM c", {})
     check_sort(container.properties["indexingPolicy"], statement.sort_keys)
     scope = _scope(container, request, statement)
-    asked = int(request.header("x-ms-max-item-count") or _PAGE_ITEMS)
-    most = min(asked if asked > 0 else _MOST_PAGE_ITEMS, _MOST_PAGE_ITEMS)
+    requested = int(request.header("x-ms-max-item-count") or _PAGE_ITEMS)
+    limit = min(requested if requested > 0 else _MOST_PAGE_ITEMS, _MOST_PAGE_ITEMS)
     identity = _identity(request, container)
     token = request.header("x-ms-continuation")
     start = PagePosition.decode(token, identity) if token else PagePosition()
-    page = run(statement, scope, start, most if page_limit is None else min(page_limit, most))
+    page = run_query(statement, scope, start, limit if page_limit is None else min(page_limit, limit))
     return _page_reply(container, page, identity)
 
 
@@ -148,7 +147,7 @@ def _plan(statement: SqlStatement) -> dict[str, Any]:
 
 
 def _identity(request: CosmosRequest, container: CosmosContainer) -> str:
-    """What a continuation is bound to: the container, what is read of it, and the query."""
+    """Return the identity that a continuation token is bound to: the container, its part, and the query."""
     names = ("x-ms-documentdb-partitionkey", "x-ms-documentdb-partitionkeyrangeid")
     query = orjson.dumps(request.json).decode() if request.operation == "query" else ""
     return "\n".join([container.rid, *(request.header(name) for name in names), query])

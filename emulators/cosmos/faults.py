@@ -1,4 +1,4 @@
-"""Faults that tests inject: what goes wrong, for which requests, how often."""
+"""Faults that tests inject into requests."""
 
 import random
 from collections.abc import Callable
@@ -11,20 +11,20 @@ from emulators.cosmos.wire import CosmosRequest
 
 
 class FaultKind(StrEnum):
-    """What goes wrong."""
+    """Kinds of injected faults."""
 
-    DROP_BEFORE_COMMIT = "drop before commit"  # the connection ends, nothing was done
-    DROP_AFTER_COMMIT = "drop after commit"  # it was done, the connection ends without a reply
-    DROP_IN_REPLY = "drop in reply"  # it was done, the connection ends in the middle of the reply's body
-    STATUS = "status"  # refused with a status, nothing was done
-    STATUS_AFTER_COMMIT = "status after commit"  # it was done, the reply is an error status
-    BATCH_STATUS = "batch status"  # a batch is answered 207 with the status on its first operation, nothing was done
-    DELAY = "delay"  # nothing is done before the delay has passed
-    DELAY_AFTER_COMMIT = "delay after commit"  # it was done, the reply comes late
-    PARTIAL_PAGE = "partial page"  # a page has fewer items than asked, with a continuation
+    DROP_BEFORE_COMMIT = "drop before commit"  # not executed, the connection is closed
+    DROP_AFTER_COMMIT = "drop after commit"  # executed, the connection is closed without a reply
+    DROP_IN_REPLY = "drop in reply"  # executed, the connection is closed in the middle of the reply
+    STATUS = "status"  # not executed, the reply is an error status
+    STATUS_AFTER_COMMIT = "status after commit"  # executed, the reply is an error status
+    BATCH_STATUS = "batch status"  # not executed, a 207 reply has the status on the first operation
+    DELAY = "delay"  # executed after the delay
+    DELAY_AFTER_COMMIT = "delay after commit"  # executed, the reply is delayed
+    PARTIAL_PAGE = "partial page"  # a page has fewer items than requested, with a continuation
 
 
-_ONLY = {FaultKind.BATCH_STATUS: ("batch",), FaultKind.PARTIAL_PAGE: ("query", "read_feed")}
+_OPERATIONS = {FaultKind.BATCH_STATUS: ("batch",), FaultKind.PARTIAL_PAGE: ("query", "read_feed")}
 
 
 def _match_all(_: CosmosRequest) -> bool:
@@ -33,21 +33,21 @@ def _match_all(_: CosmosRequest) -> bool:
 
 @dataclass
 class InjectedFault:
-    """One thing that goes wrong.
+    """Injected fault.
 
     Attributes:
-        kind: What goes wrong.
-        match: Which requests it may strike; it runs in the server's thread.
-        times: How often it strikes at most; None for as often as it may.
-        probability: How likely it strikes a matching request.
-        seed: Seeds the draw.
+        kind: The kind of fault.
+        match: Returns whether a request is affected; it runs in the server's thread.
+        times: The most requests to affect; None for no limit.
+        probability: The probability for each matching request.
+        seed: The seed of the random numbers.
         status: The HTTP status of STATUS, STATUS_AFTER_COMMIT and BATCH_STATUS.
-        substatus: Its sub-status.
-        retry_after_ms: The wait that the reply asks for.
+        substatus: The sub-status.
+        retry_after_ms: The retry delay in the reply.
         seconds: The length of a delay.
         page_size: The most items of a partial page, which may be 0.
         reset: Whether a dropped connection is reset (RST) instead of closed (FIN).
-        struck: How often it has struck.
+        struck: The number of affected requests.
     """
 
     kind: FaultKind
@@ -64,13 +64,17 @@ class InjectedFault:
     applied: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._random = random.Random(self.seed)
+        self.reseed(self.seed)
+
+    def reseed(self, seed: int) -> None:
+        """Restart the random numbers with a seed."""
+        self._random = random.Random(seed)  # noqa: S311  test faults, not secrets
 
     def should_apply(self, request: CosmosRequest) -> bool:
-        """Decides whether it strikes this request, and counts it."""
+        """Return whether the fault applies to a request, and count it."""
         if self.times is not None and self.applied >= self.times:
             return False
-        if request.operation not in _ONLY.get(self.kind, (request.operation,)) or not self.match(request):
+        if request.operation not in _OPERATIONS.get(self.kind, (request.operation,)) or not self.match(request):
             return False
         if self._random.random() >= self.probability:
             return False
@@ -79,25 +83,25 @@ class InjectedFault:
 
 
 class FaultInjector:
-    """The faults of one server; tests add and clear them while it runs."""
+    """Injected faults of one server, which tests add and clear while it runs."""
 
     def __init__(self) -> None:
         self._faults: list[InjectedFault] = []
         self._lock = Lock()
 
     def add(self, *faults: InjectedFault) -> InjectedFault:
-        """Adds faults and gives back the last; the first that strikes a request wins."""
+        """Add faults and return the last one; the first matching fault applies."""
         with self._lock:
             self._faults.extend(faults)
         return faults[-1]
 
     def clear(self) -> None:
-        """Takes all faults away."""
+        """Remove all faults."""
         with self._lock:
             self._faults.clear()
 
     def select(self, request: CosmosRequest) -> InjectedFault | None:
-        """Gives the fault that strikes a request, if any."""
+        """Return the fault that applies to a request, if any."""
         with self._lock:
             return next((fault for fault in self._faults if fault.should_apply(request)), None)
 
@@ -105,13 +109,13 @@ class FaultInjector:
 def random_faults(
     probability: float, seed: int, match: Callable[[CosmosRequest], bool] = _match_all, *, seconds: float = 0.02
 ) -> list[InjectedFault]:
-    """Gives one fault of every kind that a sound client survives, each as likely as the others.
+    """Return one fault of every kind that a correct client survives, with equal probabilities.
 
     Args:
-        probability: How likely any of them strikes a matching request.
-        seed: Seeds the draws.
-        match: Which requests they may strike.
-        seconds: The length of delays; longer than a client's patience makes outcomes unknown, and commits late.
+        probability: The probability that any fault applies to a matching request.
+        seed: The seed of the random numbers.
+        match: Returns whether a request can be affected.
+        seconds: The length of delays; delays above a client's timeout make results unknown.
     """
     shapes: list[InjectedFault] = [
         InjectedFault(FaultKind.DROP_BEFORE_COMMIT),
@@ -138,13 +142,14 @@ def random_faults(
     ]
     share = 1 - (1 - probability) ** (1 / len(shapes))
     for index, fault in enumerate(shapes):
-        fault.match, fault.probability, fault._random = match, share, random.Random(seed + index)
+        fault.match, fault.probability = match, share
+        fault.reseed(seed + index)
     return shapes
 
 
 def random_read_faults(
     probability: float, seed: int, match: Callable[[CosmosRequest], bool] = _match_all, *, seconds: float = 0.02
 ) -> list[InjectedFault]:
-    """Gives the faults of :func:`chaos` that a read can meet: it has no condition that could fail."""
+    """Return the random faults for reads, which have no conditions that can fail."""
     every = random_faults(probability, seed, match, seconds=seconds)
     return [fault for fault in every if fault.status != HTTPStatus.PRECONDITION_FAILED]

@@ -1,4 +1,4 @@
-"""Says whether an index policy serves a sort order; a filter on what is not indexed is a scan, not an error."""
+"""Check of sort orders against an index policy; a filter without an index is a scan and not an error."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,14 +18,14 @@ _ALWAYS = (["id"], ["_ts"])
 
 
 def check_sort(policy: Mapping[str, Any], keys: Sequence[SortKey]) -> None:
-    """Refuses a sort order that the policy cannot serve.
+    """Reject a sort order that the index policy does not support.
 
     Args:
         policy: The container's index policy.
         keys: The sort keys.
 
     Raises:
-        Refusal: 400, a path is excluded, or no composite index has these paths in these directions.
+        CosmosError: 400 if a path is excluded, or no composite index has these paths and directions.
     """
     if len(keys) > 1 and not _has_composite_index(policy, keys):
         raise CosmosError(
@@ -49,7 +49,7 @@ def _is_indexed(policy: Mapping[str, Any], path: list[str]) -> bool:
 
 
 def _match_precision(pattern: str, path: list[str]) -> int:
-    """How precisely a pattern such as `/a/*` or `/a/b/?` covers a path; -1 if it does not."""
+    """Return the precision of a pattern such as `/a/*` or `/a/b/?` for a path, -1 if it does not match."""
     *steps, last = parse_path(pattern)
     if last == "?":
         return 2 * len(steps) + 1 if steps == path else -1
@@ -57,9 +57,9 @@ def _match_precision(pattern: str, path: list[str]) -> int:
 
 
 def _has_composite_index(policy: Mapping[str, Any], keys: Sequence[SortKey]) -> bool:
-    wanted = [([str(step) for step in key.path], key.descending) for key in keys]
-    inverse = [(path, not descending) for path, descending in wanted]
+    requested = [([str(step) for step in key.path], key.descending) for key in keys]
+    inverse = [(path, not descending) for path, descending in requested]
     return any(
-        [(parse_path(entry["path"]), entry.get("order") == "descending") for entry in composite] in (wanted, inverse)
+        [(parse_path(entry["path"]), entry.get("order") == "descending") for entry in composite] in (requested, inverse)
         for composite in policy.get("compositeIndexes", [])
     )

@@ -1,21 +1,22 @@
-"""What can be done to one item: create, read, replace, upsert, patch, delete."""
+"""Operations on items: create, read, replace, upsert, patch, delete, and transactional batches."""
 
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from emulators.cosmos.containers import CosmosItem, Transaction
+from emulators.cosmos.containers import CosmosContainer, CosmosItem, Transaction
 from emulators.cosmos.partition_keys import PartitionKey, key_from_document
 from emulators.cosmos.patches import apply_patch
 from emulators.cosmos.wire import CosmosError
 
 _MAX_ID_BYTES = 1023
+MAX_BATCH_OPERATIONS = 100
 _versions = count(1)
 
 
 @dataclass(frozen=True)
 class ItemResult:
-    """How an operation ended: its status and the item that it left, if it is to be answered."""
+    """Result of an operation: status, item for the reply, and request charge."""
 
     status: int
     item: CosmosItem | None = None
@@ -24,12 +25,12 @@ class ItemResult:
 
 @dataclass(frozen=True)
 class ItemOperation:
-    """One operation on one item of one logical partition.
+    """Operation on one item of one logical partition.
 
     Attributes:
         kind: create, read, replace, upsert, patch or delete.
         key: The logical partition.
-        item_id: The id that the caller names; None where the body names it.
+        item_id: The id in the request; None if the body contains it.
         body: The document or patch.
         if_match: The ETag that the item must have; `*` for any.
         if_none_match: The ETag that a read item must not have.
@@ -43,10 +44,10 @@ class ItemOperation:
     if_none_match: str | None = None
 
     def apply(self, transaction: Transaction) -> ItemResult:
-        """Does it within a transaction.
+        """Execute the operation within a transaction.
 
         Raises:
-            Refusal: It cannot be done: 400, 404, 409, 412 or 413.
+            CosmosError: 400, 404, 409, 412 or 413.
         """
         match self.kind:
             case "create" | "upsert" | "replace":
@@ -106,10 +107,10 @@ class ItemOperation:
 
 
 def check_document(body: Any) -> dict[str, Any]:
-    """Checks that a body is a document with a sound id.
+    """Check that a body is a document with a valid id.
 
     Raises:
-        Refusal: 400, it is not.
+        CosmosError: 400 if it is not.
     """
     if not isinstance(body, dict):
         raise CosmosError(400, "The input content is invalid: a document is a JSON object.")
@@ -121,10 +122,10 @@ def check_document(body: Any) -> dict[str, Any]:
 
 
 def check_id(item_id: str) -> None:
-    r"""Checks an id: no / \ ? #, at most 1,023 bytes, no space at its end.
+    r"""Check an id: no / \ ? #, at most 1,023 bytes, no space at its end.
 
     Raises:
-        Refusal: 400, it breaks a rule.
+        CosmosError: 400 if the id is invalid.
     """
     if any(letter in item_id for letter in "/\\?#") or item_id.endswith(" "):
         raise CosmosError(400, "Id contains illegal chars: / \\ ? # or a space at its end.")
@@ -133,10 +134,10 @@ def check_id(item_id: str) -> None:
 
 
 def check_key(document: dict[str, Any], key: PartitionKey, paths: list[str]) -> None:
-    """Checks that a document lies in the logical partition that the request names.
+    """Check that a document belongs to the logical partition of the request.
 
     Raises:
-        Refusal: 400/1001, it does not.
+        CosmosError: 400/1001 if it does not.
     """
     if key_from_document(document, paths) != key:
         raise CosmosError(
@@ -150,3 +151,65 @@ def _store_document(
     etag = f'"{next(_versions):08x}-0000-0000-0000-{transaction.container.lsn:012x}"'
     item = transaction.store(document, key, old, etag)
     return ItemResult(status, item, 5.0 + len(item.text) // 1024 * (1.5 if old is None else 2.0))
+
+
+def execute_batch(
+    container: CosmosContainer, key: PartitionKey, operations: Any, *, minimal: bool
+) -> tuple[int, list[dict[str, Any]]]:
+    """Execute a batch: all operations on one logical partition, or none.
+
+    Args:
+        container: The container.
+        key: The logical partition of all operations.
+        operations: The request's body.
+        minimal: Whether the results omit the documents.
+
+    Returns:
+        The status of the reply, 200 or 207, and a result for each operation.
+
+    Raises:
+        CosmosError: 400 if the body is not a batch of 1 to 100 operations.
+    """
+    if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
+        raise CosmosError(400, "A batch is a list of operations.")
+    if not 0 < len(operations) <= MAX_BATCH_OPERATIONS:
+        raise CosmosError(400, f"A batch has between 1 and {MAX_BATCH_OPERATIONS} operations.")
+    transaction = Transaction(container)
+    results: list[dict[str, Any]] = []
+    for index, operation in enumerate(operations):
+        try:
+            parsed = _batch_operation(operation, key)
+            results.append(_batch_result(parsed.apply(transaction), minimal=minimal and parsed.kind != "read"))
+        except CosmosError as refusal:
+            return 207, failed_results(len(operations), index, refusal)
+    transaction.commit()
+    return 200, results
+
+
+def failed_results(count: int, index: int, refusal: CosmosError) -> list[dict[str, Any]]:
+    """Return the results of a batch that failed at one operation: 424 for all others."""
+    results = [{"statusCode": 424, "requestCharge": 0.0} for _ in range(count)]
+    results[index] = {"statusCode": refusal.status, "subStatusCode": refusal.substatus, "requestCharge": 1.0}
+    if refusal.retry_after_ms is not None:
+        results[index]["retryAfterMilliseconds"] = refusal.retry_after_ms
+    return results
+
+
+def _batch_operation(operation: dict[str, Any], key: PartitionKey) -> ItemOperation:
+    return ItemOperation(
+        kind=str(operation.get("operationType", "")).lower(),
+        key=key,
+        item_id=operation.get("id"),
+        body=operation.get("resourceBody"),
+        if_match=operation.get("ifMatch"),
+        if_none_match=operation.get("ifNoneMatch"),
+    )
+
+
+def _batch_result(result: ItemResult, *, minimal: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {"statusCode": result.status, "requestCharge": result.charge}
+    if result.item is not None:
+        entry["eTag"] = result.item.etag
+        if not minimal:
+            entry["resourceBody"] = result.item.document
+    return entry

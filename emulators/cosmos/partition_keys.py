@@ -1,4 +1,4 @@
-"""Partition keys: values taken from documents and headers, and their place in the hash range."""
+"""Partition keys: values of documents and headers, and their hashes."""
 
 import itertools
 import struct
@@ -10,7 +10,7 @@ import orjson
 from emulators.cosmos.wire import CosmosError
 
 type KeyComponent = tuple[str, str | float | None]
-"""One value with its type: Python takes 1, 1.0 and True for the same key, Cosmos only the first two."""
+"""Value with its type, because Python treats 1, 1.0 and True as the same key, and Cosmos DB only the first two."""
 
 type PartitionKey = tuple[KeyComponent, ...]
 
@@ -20,21 +20,21 @@ _MASK = (1 << 64) - 1
 
 
 def key_from_header(text: str, paths: Sequence[str]) -> PartitionKey:
-    """Reads the partition key header.
+    """Parse the partition key header.
 
     Args:
         text: A JSON array with one value per path.
         paths: The container's partition key paths.
 
     Raises:
-        Refusal: 400, it is missing, no such array, or of the wrong length.
+        CosmosError: 400 if it is missing, not an array, or of the wrong length.
     """
     if not text:
         raise CosmosError(400, "PartitionKey value must be supplied for this operation.")
     try:
         values = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise CosmosError(400, "Partition key header is no valid JSON.") from error
+        raise CosmosError(400, "The partition key header is not valid JSON.") from error
     if not isinstance(values, list) or len(values) != len(paths):
         raise CosmosError(
             400,
@@ -46,22 +46,22 @@ def key_from_header(text: str, paths: Sequence[str]) -> PartitionKey:
 
 
 def key_from_document(document: Mapping[str, Any], paths: Sequence[str]) -> PartitionKey:
-    """Takes the partition key's values out of a document; objects and arrays count as undefined."""
+    """Return the partition key of a document; objects and arrays count as undefined."""
     return tuple(_component(_find_value(document, parse_path(path))) for path in paths)
 
 
 def parse_path(path: str) -> list[str]:
-    """Takes a path such as `/a/"b c"` apart."""
+    """Split a path such as `/a/"b c"` into names."""
     return [part[1:-1] if part[:1] == '"' and part[-1:] == '"' else part for part in path.split("/")[1:]]
 
 
 def hash_key(key: PartitionKey) -> str:
-    """Gives the effective partition key: 32 hexadecimal digits per component (hash version 2)."""
+    """Compute the effective partition key: 32 hexadecimal digits per component (hash version 2)."""
     return "".join(_hash(component) for component in key)
 
 
 def split_hash_range(count: int) -> list[tuple[str, str]]:
-    """Splits the whole hash range evenly, as (from, up to but without) pairs."""
+    """Split the hash range evenly into pairs of inclusive start and exclusive end."""
     bounds = ["", *(f"{(0x40 << 120) * index // count:032X}" for index in range(1, count)), "FF"]
     return list(itertools.pairwise(bounds))
 
@@ -120,7 +120,7 @@ def _encode(component: KeyComponent) -> bytes:
 
 
 def _murmur3(data: bytes) -> bytes:
-    """MurmurHash3 x64 128 with seed 0 (Austin Appleby, public domain)."""
+    """Compute MurmurHash3 x64 128 with seed 0 (Austin Appleby, public domain)."""
     h1 = h2 = 0
     whole = len(data) // 16 * 16
     for start in range(0, whole, 16):

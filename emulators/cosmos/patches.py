@@ -1,4 +1,4 @@
-"""Partial updates: the patch operations of the REST reference, on paths through objects and arrays."""
+"""Partial updates: patch operations of the REST reference on paths in objects and arrays."""
 
 import copy
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ _MAX_OPERATIONS = 10
 
 
 def apply_patch(document: Mapping[str, Any], patch: Any) -> dict[str, Any]:
-    """Gives a document as a patch leaves it.
+    """Return a document with a patch applied.
 
     Args:
-        document: The document, which stays as it is.
-        patch: `operations`, and a `condition` such as `FROM c WHERE c.n = 1` if the patch has one.
+        document: The document, which is not changed.
+        patch: The `operations`, and an optional `condition` such as `FROM c WHERE c.n = 1`.
 
     Raises:
-        Refusal: 400 for a patch that makes no sense, 412 if the condition does not hold.
+        CosmosError: 400 if the patch is invalid, 412 if its condition is false.
     """
     if not isinstance(patch, dict) or not isinstance(patch.get("operations"), list):
         raise CosmosError(400, "A patch has a list of operations.")
@@ -41,7 +41,7 @@ def _apply(document: dict[str, Any], operation: Mapping[str, Any]) -> None:
     elif kind in ("add", "set"):
         _put(document, path, operation.get("value"), insert=kind == "add")
     elif kind == "replace":
-        _take(document, path, keep=True)
+        _take(document, path, is_read_only=True)
         _put(document, path, operation.get("value"), insert=False)
     elif kind == "remove":
         _take(document, path)
@@ -62,7 +62,7 @@ def _add_numbers(document: dict[str, Any], path: object, by: object) -> float:
 
 def _parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
     if not isinstance(path, str) or not path.startswith("/"):
-        raise CosmosError(400, f"'{path}' is no path.")
+        raise CosmosError(400, f"'{path}' is not a path.")
     *parents, name = (part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/"))
     value: Any = document
     for part in parents:
@@ -79,7 +79,7 @@ def _parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
 
 def _index(values: list[Any], name: str) -> int:
     if not name.isdecimal() or int(name) >= len(values):
-        raise CosmosError(400, f"'{name}' is no index into the array.")
+        raise CosmosError(400, f"'{name}' is not an index of the array.")
     return int(name)
 
 
@@ -95,11 +95,11 @@ def _put(document: dict[str, Any], path: object, value: object, *, insert: bool)
         parent[_index(parent, name)] = value
 
 
-def _take(document: dict[str, Any], path: object, *, keep: bool = False) -> Any:
+def _take(document: dict[str, Any], path: object, *, is_read_only: bool = False) -> Any:
     parent, name = _parent(document, path)
     if isinstance(parent, list):
         index = _index(parent, name)
-        return parent[index] if keep else parent.pop(index)
+        return parent[index] if is_read_only else parent.pop(index)
     if name not in parent:
         raise CosmosError(400, f"The path '{path}' does not exist.")
-    return parent[name] if keep else parent.pop(name)
+    return parent[name] if is_read_only else parent.pop(name)

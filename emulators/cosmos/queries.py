@@ -1,4 +1,4 @@
-"""Runs a statement over a container, page by page."""
+"""Execution of a statement on a container, page by page."""
 
 import base64
 import functools
@@ -21,7 +21,7 @@ _MAX_PAGE_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True)
 class QueryScope:
-    """What a query reads: a logical partition, or physical ranges, of these the part between two hash values."""
+    """Scope of a query: a logical partition, or the part of physical ranges between two hash values."""
 
     container: CosmosContainer
     key: PartitionKey | None = None
@@ -30,73 +30,73 @@ class QueryScope:
     high: str = "FF"
 
     def item_lists(self) -> list[tuple[str, ItemList]]:
-        """Gives the shelves with the ids of their ranges, in the order in which they are read."""
+        """Return the item lists with the ids of their ranges, in read order."""
         if self.key is not None:
             return [("", self.container.partition_items(self.key))]
         return [(part.id, part.items) for part in self.container.ranges if self.range_id in (None, part.id)]
 
     def contains(self, item: CosmosItem) -> bool:
-        """Says whether an item of the shelves lies between the hash values."""
+        """Return whether an item is between the hash values."""
         return self.low <= item.epk < self.high
 
 
 @dataclass(frozen=True)
 class PagePosition:
-    """Where a page ended.
+    """End position of a page.
 
     Attributes:
         range_id: The range of the last item.
-        number: Its place in the order of creation.
+        number: Its creation number.
         keys: Its sort keys; None before the first item.
-        skipped: How many results have been left out so far.
-        given: How many have been given so far.
+        skipped: The number of skipped results so far.
+        returned: The number of returned results so far.
     """
 
     range_id: str = ""
     number: int = 0
     keys: list[Any] | None = None
     skipped: int = 0
-    given: int = 0
+    returned: int = 0
 
     def encode(self, query: str) -> str:
-        """Writes it as an opaque token that holds for one query only."""
+        """Encode the position as an opaque token for one query."""
         keys = None if self.keys is None else [[] if key is UNDEFINED else [key] for key in self.keys]
-        values = [_digest(query), self.range_id, self.number, keys, self.skipped, self.given]
+        values = [_digest(query), self.range_id, self.number, keys, self.skipped, self.returned]
         return base64.urlsafe_b64encode(orjson.dumps(values)).decode()
 
     @classmethod
     def decode(cls, token: str, query: str) -> "PagePosition":
-        """Reads a token.
+        """Decode a token.
 
         Raises:
-            Refusal: 400, it is no token, or one of another query.
+            CosmosError: 400 if it is invalid or belongs to another query.
         """
         try:
-            digest, range_id, number, keys, skipped, given = orjson.loads(base64.urlsafe_b64decode(token))
+            digest, range_id, number, keys, skipped, returned = orjson.loads(base64.urlsafe_b64decode(token))
         except (ValueError, TypeError) as error:
             raise CosmosError(400, "Invalid Continuation Token") from error
         if digest != _digest(query):
             raise CosmosError(400, "Invalid Continuation Token: it belongs to another query.")
         values = None if keys is None else [key[0] if key else UNDEFINED for key in keys]
-        return cls(range_id, number, values, skipped, given)
+        return cls(range_id, number, values, skipped, returned)
 
 
 @dataclass
 class QueryPage:
-    """One page of results; `position` is where it ended if there is more."""
+    """Page of results; `position` is its end if more results follow."""
 
     results: list[Any] = field(default_factory=list)
     position: PagePosition | None = None
     scanned: int = 0
 
 
-def run(statement: SqlStatement, scope: QueryScope, start: PagePosition, max_items: int) -> QueryPage:
-    """Runs a statement from a position on.
+def run_query(statement: SqlStatement, scope: QueryScope, start: PagePosition, max_items: int) -> QueryPage:
+    """Run a statement after a position.
 
     Args:
         statement: The statement.
-        scope: What it reads.
-        start: Where the page before ended.
+        scope: The scope of the query.
+        start: The end of the previous page.
         max_items: The most results of the page; 0 gives an empty page with a position.
     """
     if statement.aggregates:
@@ -108,10 +108,10 @@ def run(statement: SqlStatement, scope: QueryScope, start: PagePosition, max_ite
 
 def _scan(statement: SqlStatement, scope: QueryScope, start: PagePosition) -> Iterator[tuple[str, CosmosItem]]:
     for range_id, items in scope.item_lists():
-        # Ranges are numbered in their order; those before the position's are done.
+        # Range ids are ordered; earlier ranges are complete.
         if start.range_id and int(range_id or 0) < int(start.range_id):
             continue
-        for item in items.after(start.number if range_id == start.range_id else 0):
+        for item in items.iterate_after(start.number if range_id == start.range_id else 0):
             if scope.contains(item) and statement.matches(item.document):
                 yield range_id, item
 
@@ -119,7 +119,7 @@ def _scan(statement: SqlStatement, scope: QueryScope, start: PagePosition) -> It
 def _scan_sorted(statement: SqlStatement, scope: QueryScope, start: PagePosition) -> Iterator[tuple[str, CosmosItem]]:
     key = statement.sort_keys[0]
     last_entry = None if start.keys is None else sort_entry(start.keys[0], start.number)
-    # A query with an order is never sent over several ranges at once.
+    # Clients send a sorted query to one range at a time.
     ((range_id, items),) = scope.item_lists()
     for item in items.iterate_sorted_after(key.path, last_entry, descending=key.descending):
         if scope.contains(item) and statement.matches(item.document):
@@ -149,14 +149,14 @@ def _page(
 ) -> QueryPage:
     page, size, end = QueryPage(), 0, start
     for range_id, item in found:
-        if statement.most is not None and end.given >= statement.most:
+        if statement.max_results is not None and end.returned >= statement.max_results:
             return page
         if len(page.results) >= max_items or size > _MAX_PAGE_BYTES:
             page.position = end
             return page
         skip = end.skipped < statement.skipped
         keys = statement.keys(item.document) if statement.sort_keys else None
-        end = PagePosition(range_id, item.number, keys, end.skipped + skip, end.given + (not skip))
+        end = PagePosition(range_id, item.number, keys, end.skipped + skip, end.returned + (not skip))
         page.scanned += 1
         if not skip:
             page.results.extend(statement.results(item.document))

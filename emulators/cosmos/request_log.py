@@ -1,4 +1,4 @@
-"""What came in and what went out, for tests to assert on."""
+"""Log of requests and replies for tests."""
 
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -8,19 +8,19 @@ from threading import Lock
 from emulators.cosmos.faults import FaultKind
 from emulators.cosmos.wire import CosmosRequest
 
-_KEPT = 100_000
+_MAX_ENTRIES = 100_000
 
 
 @dataclass(frozen=True)
 class LoggedRequest:
-    """One request and how it was answered.
+    """Logged request and its reply.
 
     Attributes:
         request: The request, without its body.
         size: The body's length in bytes.
         status: The status sent; 0 if the connection was dropped without one.
         substatus: The sub-status sent.
-        fault: The fault that struck, if any.
+        fault: The applied fault, if any.
     """
 
     request: CosmosRequest
@@ -31,29 +31,29 @@ class LoggedRequest:
 
 
 class RequestLog:
-    """The newest exchanges, oldest first; bodies are not kept."""
+    """Log of the newest requests, oldest first, without bodies."""
 
     def __init__(self) -> None:
-        self._entries: deque[LoggedRequest] = deque(maxlen=_KEPT)
+        self._entries: deque[LoggedRequest] = deque(maxlen=_MAX_ENTRIES)
         self._lock = Lock()
 
     def add(self, request: CosmosRequest, status: int, substatus: int, fault: FaultKind | None) -> None:
-        """Notes an exchange."""
+        """Add a request."""
         bare = CosmosRequest(request.method, request.segments, request.headers, b"", request.operation)
         with self._lock:
             self._entries.append(LoggedRequest(bare, len(request.body), status, substatus, fault))
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Remove all requests."""
         with self._lock:
             self._entries.clear()
 
     def for_operation(self, operation: str) -> list[LoggedRequest]:
-        """Gives the exchanges of one operation."""
+        """Return the requests of one operation."""
         return [entry for entry in self if entry.request.operation == operation]
 
     def count_by_operation(self) -> Counter[str]:
-        """Counts the exchanges by operation."""
+        """Count the requests by operation."""
         return Counter(entry.request.operation for entry in self)
 
     def __iter__(self) -> Iterator[LoggedRequest]:

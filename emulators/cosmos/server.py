@@ -1,4 +1,4 @@
-"""Runs the application over a socket, in a thread with its own event loop."""
+"""HTTP server of the test server, in a thread with its own event loop."""
 
 import asyncio
 import base64
@@ -17,13 +17,13 @@ from emulators.cosmos.faults import FaultInjector
 from emulators.cosmos.request_log import RequestLog
 
 DEFAULT_KEY = base64.b64encode(b"the Cosmos test server's own key").decode()
-"""The master key unless told otherwise; it opens nothing but test servers."""
+"""Default master key, valid only for test servers."""
 
 _START_SECONDS = 10.0
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol, with the connection in the scope, for faults to drop."""
+    """HTTP protocol of uvicorn that adds the connection to the scope, so that faults can drop it."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -31,7 +31,7 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _CosmosHttpServer(uvicorn.Server):
-    """uvicorn's server, ended at once instead of at its next look at the clock."""
+    """Server of uvicorn that stops immediately instead of at its next timer tick."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -39,28 +39,28 @@ class _CosmosHttpServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def main_loop(self) -> None:
-        """Serves until it is told to end."""
+        """Serve until ``end`` is called."""
         self._loop = asyncio.get_running_loop()
         await self.on_tick(0)
         if not self.should_exit:
             await self._ending.wait()
 
     def end(self) -> None:
-        """Ends it, from any thread."""
+        """Stop the server from any thread."""
         self.should_exit = True
-        # Without a loop it has not come to its main loop, which looks whether to exit before it waits.
+        # Without a loop the main loop has not started; it checks ``should_exit`` before it waits.
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._ending.set)
 
 
 class CosmosServer:
-    """A Cosmos test server on the loopback interface; a context manager, `async with` or `with`.
+    """Cosmos DB test server on the loopback interface; a context manager, `async with` or `with`.
 
     Args:
         key: The master key, base64.
-        options: The kind of account.
-        physical_partitions: How many physical partitions each container shows.
-        latency: What every request waits before it is done, in seconds.
+        options: The options of the account.
+        physical_partitions: The number of physical partitions of each container.
+        latency: The delay before each request is executed, in seconds.
         port: The port; 0 for a free one.
         certificate: Paths of a certificate and its key in PEM, to serve TLS.
     """
@@ -84,27 +84,27 @@ class CosmosServer:
 
     @property
     def endpoint(self) -> str:
-        """The URL for clients, once it is started."""
+        """URL for clients, after the start."""
         return self.app.endpoint
 
     @property
     def faults(self) -> FaultInjector:
-        """The faults to inject."""
+        """Injected faults."""
         return self.app.faults
 
     @property
     def requests(self) -> RequestLog:
-        """What has come in and gone out."""
+        """Log of requests and replies."""
         return self.app.requests
 
     def start(self) -> None:
-        """Binds the socket and serves in a thread; returns when it answers.
+        """Bind the socket and serve in a thread; return when clients can connect.
 
         Raises:
-            RuntimeError: It did not come up.
+            RuntimeError: the server did not start.
         """
         listener = socket.create_server(("127.0.0.1", self._port), backlog=512)
-        # Stopped and started again, it is found where it was, with what it held.
+        # A restarted server has the same port and data.
         self._port = listener.getsockname()[1]
         scheme = "https" if self._certificate else "http"
         self.app.endpoint = f"{scheme}://127.0.0.1:{self._port}/"
@@ -119,7 +119,7 @@ class CosmosServer:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """Ends the server and waits for its thread."""
+        """Stop the server and wait for its thread."""
         if self._server is not None and self._thread is not None:
             self._server.end()
             self._thread.join()

@@ -1,19 +1,72 @@
-"""Reads expressions of Cosmos SQL into functions of a row."""
+"""Parser of Cosmos SQL expressions into functions of a row."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from emulators.cosmos.sql_functions import AGGREGATES, FUNCTIONS
-from emulators.cosmos.sql_tokens import SqlToken, parse_string_literal, syntax_error, tokenize
 from emulators.cosmos.sql_values import UNDEFINED, compare, compare_equal
 from emulators.cosmos.wire import CosmosError
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)
+      | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+      | (?P<parameter>@\w+)
+      | (?P<name>[A-Za-z_]\w*)
+      | (?P<symbol><=|>=|!=|<>|[()\[\]{},.:*=<>+\-])
+    )""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlToken:
+    """Token: its kind (number, string, parameter, name, symbol, end), text and position in the query."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def syntax_error(text: str, at: int) -> CosmosError:
+    """Return the error for a query with invalid syntax."""
+    return CosmosError(
+        400, f"Syntax error, or syntax that the Cosmos test server does not implement, near '{text[at : at + 30]}'."
+    )
+
+
+def tokenize(text: str) -> list[SqlToken]:
+    """Return the tokens of a query and a final token of kind `end`.
+
+    Raises:
+        CosmosError: 400 if the text contains an invalid token.
+    """
+    tokens: list[SqlToken] = []
+    position, last = 0, len(text.rstrip())
+    while position < last:
+        match = _TOKEN.match(text, position)
+        if match is None or match.lastgroup is None:
+            raise syntax_error(text, position)
+        position = match.end()
+        tokens.append(SqlToken(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup), position))
+    return [*tokens, SqlToken("end", "", last, last)]
+
+
+def parse_string_literal(literal: str) -> str:
+    """Return the value of a string literal in single or double quotes."""
+    inner = literal[1:-1]
+    if literal[0] == "'":
+        inner = inner.replace("\\'", "'").replace('"', '\\"')
+    return str(json.loads(f'"{inner}"', strict=False))
 
 
 @dataclass(frozen=True, slots=True)
 class SqlRow:
-    """What an expression is evaluated on: a document, and the aggregates' totals once they are known."""
+    """Input of an expression: a document, and aggregate values if known."""
 
     document: Any
     totals: tuple[Any, ...] = ()
@@ -33,13 +86,13 @@ _RESERVED = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "ORDER", "OFFSET", "
 
 @dataclass
 class ExpressionReader:
-    """Reads a query's tokens one after the other.
+    """Parser of the tokens of a query.
 
     Attributes:
         text: The query.
-        parameters: The values of its parameters, by names with @.
-        alias: The name of the document; set when FROM is known.
-        aggregates: The aggregates met, as names with their arguments.
+        parameters: The values of its parameters, by name with @.
+        alias: The alias of the document in FROM.
+        aggregates: The parsed aggregates: names and arguments.
     """
 
     text: str
@@ -49,42 +102,42 @@ class ExpressionReader:
 
     def __post_init__(self) -> None:
         self.tokens = tokenize(self.text)
-        self.place = 0
+        self.index = 0
 
     @property
     def next(self) -> SqlToken:
-        """The token that comes next."""
-        return self.tokens[self.place]
+        """Next token."""
+        return self.tokens[self.index]
 
     def error(self) -> CosmosError:
-        """Gives the refusal of what comes next."""
+        """Return the syntax error at the next token."""
         return syntax_error(self.text, self.next.start)
 
     def take(self) -> SqlToken:
-        """Takes the next token."""
-        self.place += 1
-        return self.tokens[self.place - 1]
+        """Return the next token and advance."""
+        self.index += 1
+        return self.tokens[self.index - 1]
 
     def take_if(self, *words: str) -> bool:
-        """Takes the next token if it is one of these keywords or symbols."""
+        """Advance if the next token is one of these keywords or symbols; return whether it is."""
         if self.next.kind in ("name", "symbol") and self.next.text.upper() in words:
-            self.place += 1
+            self.index += 1
             return True
         return False
 
     def expect(self, word: str) -> None:
-        """Takes a keyword or symbol that must come next."""
+        """Advance over a required keyword or symbol."""
         if not self.take_if(word):
             raise self.error()
 
     def name(self) -> str:
-        """Takes a name."""
+        """Parse a name."""
         if self.next.kind != "name" or self.next.text.upper() in _RESERVED:
             raise self.error()
         return self.take().text
 
     def expression(self) -> SqlExpression:
-        """Reads an expression."""
+        """Parse an expression."""
         parts = [self._conjunction()]
         while self.take_if("OR"):
             parts.append(self._conjunction())
@@ -131,7 +184,7 @@ class ExpressionReader:
         return lambda row: compare_equal(left(row), right(row))
 
     def _iterate_list(self, closing: str) -> Any:
-        """Steps through a list up to its closing symbol; the caller reads one element at each step."""
+        """Iterate over a list up to its closing symbol; the caller parses one element in each step."""
         if self.take_if(closing):
             return
         while True:
@@ -194,7 +247,7 @@ class ExpressionReader:
         raise CosmosError(400, f"Identifier '{token.text}' could not be resolved.")
 
     def path(self) -> tuple[str | int, ...]:
-        """Reads the steps of a path after the alias: names and places in arrays."""
+        """Parse the steps of a path after the alias: names and array indexes."""
         steps: list[str | int] = []
         while self.next.text in (".", "["):
             if self.take_if("."):
@@ -223,13 +276,13 @@ class ExpressionReader:
         fewest, most, function = FUNCTIONS.get(upper, (1, 0, None))
         if function is None or not fewest <= len(arguments) <= most:
             raise CosmosError(
-                400, f"'{token.text}' with {len(arguments)} arguments is not a function of this test server."
+                400, f"'{token.text}' with {len(arguments)} arguments is not supported by this test server."
             )
         return lambda row: function(*(argument(row) for argument in arguments))
 
 
 def path_expression(steps: tuple[str | int, ...]) -> SqlExpression:
-    """Gives the expression that takes the value at a path of the document."""
+    """Return the expression for the value at a path of the document."""
     return lambda row: _value_at(row.document, steps)
 
 
@@ -256,7 +309,7 @@ def _order(left: SqlExpression, symbol: str, right: SqlExpression) -> SqlExpress
 
 
 def _combine(parts: list[SqlExpression], row: SqlRow, *, decisive: bool) -> Any:
-    """OR (decided by a true part) or AND (by a false one); a part that is no boolean leaves undefined."""
+    """Evaluate OR (``decisive`` is true) or AND (false); a non-boolean part makes an undecided result undefined."""
     result: Any = not decisive
     for part in parts:
         value = part(row)

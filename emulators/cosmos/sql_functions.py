@@ -1,4 +1,4 @@
-"""The functions of Cosmos SQL that are implemented; of arguments of a wrong type they make undefined."""
+"""Functions of Cosmos SQL; arguments of a wrong type yield undefined."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,16 +19,16 @@ def _is_rank(*ranks: int) -> Callable[[Any], bool]:
     return lambda value: type_rank(value) in ranks
 
 
-def _array_contains(values: Any, wanted: Any, partial: Any = None) -> Any:
-    if not isinstance(values, list) or wanted is UNDEFINED:
+def _array_contains(values: Any, searched: Any, partial: Any = None) -> Any:
+    if not isinstance(values, list) or searched is UNDEFINED:
         return UNDEFINED
-    return any(_contains_subset(wanted, value) if partial is True else are_equal(wanted, value) for value in values)
+    return any(_contains_subset(searched, value) if partial is True else are_equal(searched, value) for value in values)
 
 
-def _contains_subset(wanted: Any, value: Any) -> bool:
-    if isinstance(wanted, dict) and isinstance(value, dict):
-        return all(name in value and _contains_subset(part, value[name]) for name, part in wanted.items())
-    return are_equal(wanted, value)
+def _contains_subset(searched: Any, value: Any) -> bool:
+    if isinstance(searched, dict) and isinstance(value, dict):
+        return all(name in value and _contains_subset(part, value[name]) for name, part in searched.items())
+    return are_equal(searched, value)
 
 
 def _for(kind: type, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -59,11 +59,11 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any]]] = {
 
 
 def aggregate_values(name: str, values: list[Any]) -> Any:
-    """Gives an aggregate of the defined values that its expression took.
+    """Return an aggregate of the defined values.
 
     Args:
         name: COUNT, SUM, MIN, MAX or AVG.
-        values: One value per row; undefined ones do not count.
+        values: One value per row; undefined values are ignored.
     """
     defined = [value for value in values if value is not UNDEFINED]
     if name == "COUNT":

@@ -1,4 +1,4 @@
-"""Reads one SELECT statement, and says how a client may spread it over partitions."""
+"""Parser of SELECT statements and their query plans."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _AGGREGATE_NAMES = {"COUNT": "Count", "SUM": "Sum", "MIN": "Min", "MAX": "Max", 
 
 @dataclass(frozen=True)
 class SortKey:
-    """One sort key: its path in the document, its text in the query, and its direction."""
+    """Sort key: path in the document, text in the query, and direction."""
 
     path: tuple[str | int, ...]
     text: str
@@ -23,21 +23,21 @@ class SortKey:
 
 @dataclass(frozen=True)
 class SqlStatement:
-    """One SELECT statement.
+    """SELECT statement.
 
     Attributes:
         text: The query.
-        select: Makes a result of a row.
+        select: Computes the result of a row.
         select_text: The text between SELECT (and TOP) and FROM.
         is_value: Whether it is SELECT VALUE.
-        alias: The name of the document.
+        alias: The alias of the document.
         condition: The WHERE clause, if it has one.
         condition_text: Its text.
         sort_keys: The ORDER BY clause.
         top: The TOP clause.
-        offset: How many results OFFSET skips.
-        limit: How many results LIMIT gives.
-        aggregates: The aggregates, as names with their arguments.
+        offset: The OFFSET clause.
+        limit: The LIMIT clause.
+        aggregates: The aggregates: names and arguments.
     """
 
     text: str
@@ -55,41 +55,41 @@ class SqlStatement:
 
     @property
     def is_plain(self) -> bool:
-        """Whether partitions can answer it one after the other, without a client that merges."""
+        """Whether partitions can return results in sequence, without a merge by the client."""
         return not self.sort_keys and not self.aggregates and self.top is None and self.offset is None
 
     @property
     def skipped(self) -> int:
-        """How many results it leaves out at the start."""
+        """Number of results to skip."""
         return self.offset or 0
 
     @property
-    def most(self) -> int | None:
-        """How many results it gives at most, if it says so."""
+    def max_results(self) -> int | None:
+        """Most results of the statement, if limited."""
         return self.limit if self.top is None else self.top
 
     def matches(self, document: Mapping[str, Any]) -> bool:
-        """Says whether a document passes the WHERE clause."""
+        """Return whether a document matches the WHERE clause."""
         return self.condition is None or self.condition(SqlRow(document)) is True
 
     def keys(self, document: Mapping[str, Any]) -> list[Any]:
-        """Gives a document's sort keys."""
+        """Return the sort keys of a document."""
         return [path_expression(key.path)(SqlRow(document)) for key in self.sort_keys]
 
     def results(self, document: Mapping[str, Any]) -> list[Any]:
-        """Gives what a document makes: one result, or none if it is undefined."""
+        """Return the result of a document, an empty list if it is undefined."""
         value = self.select(SqlRow(document))
         return [] if value is UNDEFINED else [value]
 
     def aggregate(self, documents: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Gives the result of an aggregate over documents: one, or none if it is undefined."""
+        """Return the aggregate of documents, an empty list if it is undefined."""
         rows = [SqlRow(document) for document in documents]
         totals = tuple(aggregate_values(name, [argument(row) for row in rows]) for name, argument in self.aggregates)
         value = self.select(SqlRow(UNDEFINED, totals))
         return [] if value is UNDEFINED else [value]
 
     def plan(self) -> dict[str, Any]:
-        """Gives the query plan: what a client must do itself, and what it sends to each partition."""
+        """Return the query plan: the steps of the client, and the query for each partition."""
         names = [_AGGREGATE_NAMES[name] for name, _ in self.aggregates]
         return {
             "distinctType": "None",
@@ -110,19 +110,19 @@ class SqlStatement:
     def _rewritten(self) -> str:
         where = f" WHERE {self.condition_text}" if self.condition_text else ""
         if self.aggregates:
-            if not self.is_value or len(self.aggregates) != 1 or self.sort_keys or self.most is not None:
+            if not self.is_value or len(self.aggregates) != 1 or self.sort_keys or self.max_results is not None:
                 raise unsupported("aggregates over partitions other than one SELECT VALUE")
-            return f"SELECT VALUE {self._partial()} FROM {self.alias}{where}"
-        most = None if self.most is None else self.skipped + self.most
-        limit = "" if most is None else f" OFFSET 0 LIMIT {most}"
+            return f"SELECT VALUE {self._partial()} FROM {self.alias}{where}"  # noqa: S608  parsed by this server
+        needed = None if self.max_results is None else self.skipped + self.max_results
+        limit = "" if needed is None else f" OFFSET 0 LIMIT {needed}"
         if not self.sort_keys:
-            return f"SELECT {self.select_text} FROM {self.alias}{where}{limit}"
+            return f"SELECT {self.select_text} FROM {self.alias}{where}{limit}"  # noqa: S608  parsed by this server
         items = ", ".join(f'{{"item": {key.text}}}' for key in self.sort_keys)
         order = ", ".join(f"{key.text} {'DESC' if key.descending else 'ASC'}" for key in self.sort_keys)
         placeholder = "({documentdb-formattableorderbyquery-filter})"
         where = f" WHERE ({self.condition_text}) AND {placeholder}" if self.condition_text else f" WHERE {placeholder}"
         return (
-            f"SELECT {self.alias}._rid, [{items}] AS orderByItems, {self._payload()} AS payload"
+            f"SELECT {self.alias}._rid, [{items}] AS orderByItems, {self._payload()} AS payload"  # noqa: S608  parsed by this server
             f" FROM {self.alias}{where} ORDER BY {order}{limit}"
         )
 
@@ -143,14 +143,14 @@ class SqlStatement:
 
 
 def parse_statement(text: str, parameters: Mapping[str, Any]) -> SqlStatement:
-    """Reads a query.
+    """Parse a query.
 
     Args:
         text: The query.
-        parameters: The values of its parameters, by names with @.
+        parameters: The values of its parameters, by name with @.
 
     Raises:
-        Refusal: 400, it cannot be read, or it needs what is not implemented.
+        CosmosError: 400 if the query is invalid or not supported.
     """
     return _StatementReader(text, parameters).statement()
 
@@ -178,15 +178,15 @@ class _StatementReader(ExpressionReader):
         )  # fmt: skip
 
     def _find_alias(self) -> None:
-        """Looks ahead for the document's name, which the SELECT clause uses before FROM gives it."""
-        here = self.place
+        """Find the document's alias in FROM, which the preceding SELECT clause uses."""
+        start = self.index
         depth = 0
         while self.next.kind != "end":
             token = self.take()
             depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
             if depth == 0 and token.kind == "name" and token.text.upper() == "FROM":
                 self._from_alias()
-                self.place = here
+                self.index = start
                 return
         raise CosmosError(400, "The query has no FROM clause.")
 
@@ -212,12 +212,12 @@ class _StatementReader(ExpressionReader):
         return lambda row: {name: value for name, part in fields if (value := part(row)) is not UNDEFINED}
 
     def _field(self, number: int) -> tuple[str, SqlExpression]:
-        start = self.place
+        start = self.index
         part = self.expression()
-        last = self.tokens[self.place - 1]
+        last = self.tokens[self.index - 1]
         if self.take_if("AS"):
             return self.name(), part
-        is_path = self.tokens[start].text == self.alias and last.kind == "name" and self.place - start > 1
+        is_path = self.tokens[start].text == self.alias and last.kind == "name" and self.index - start > 1
         return (last.text if is_path else f"${number}"), part
 
     def _where(self) -> tuple[SqlExpression | None, str]:
@@ -242,7 +242,7 @@ class _StatementReader(ExpressionReader):
             raise self.error()
         self.take()
         path = self.path()
-        text = self.text[start : self.tokens[self.place - 1].end]
+        text = self.text[start : self.tokens[self.index - 1].end]
         descending = self.take_if("DESC")
         if not descending:
             self.take_if("ASC")
@@ -259,5 +259,5 @@ class _StatementReader(ExpressionReader):
         token = self.take()
         value = self.parameters.get(token.text) if token.kind == "parameter" else token.text
         if not str(value).isdecimal():
-            raise CosmosError(400, f"'{token.text}' is no count for TOP, OFFSET or LIMIT.")
+            raise CosmosError(400, f"'{token.text}' is not a valid number for TOP, OFFSET or LIMIT.")
         return int(str(value))

@@ -1,11 +1,11 @@
-"""The values of Cosmos SQL: JSON's, and undefined; how they compare and sort."""
+"""Comparison and sort order of Cosmos SQL values: JSON values and undefined."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 
 class Undefined:
-    """The value of what is not there."""
+    """Value of a missing property."""
 
     def __repr__(self) -> str:
         return "undefined"
@@ -17,19 +17,19 @@ _RANKS: dict[type, int] = {Undefined: 0, type(None): 1, bool: 2, int: 4, float: 
 
 
 def type_rank(value: Any) -> int:
-    """Gives a value's place among the types: undefined, null, booleans, numbers, strings, arrays, objects."""
+    """Return the rank of a value's type: undefined, null, booleans, numbers, strings, arrays, objects."""
     return _RANKS.get(type(value), 7)
 
 
 def compare_equal(left: Any, right: Any) -> Any:
-    """Compares for equality: undefined if one side is, false between types."""
+    """Compare for equality: undefined if one side is undefined, false for different types."""
     if left is UNDEFINED or right is UNDEFINED:
         return UNDEFINED
     return are_equal(left, right)
 
 
 def are_equal(left: Any, right: Any) -> bool:
-    """Compares two defined values, through arrays and objects."""
+    """Return whether two defined values are equal, including nested values."""
     if type_rank(left) != type_rank(right):
         return False
     if isinstance(left, list):
@@ -40,7 +40,7 @@ def are_equal(left: Any, right: Any) -> bool:
 
 
 def compare(left: Any, right: Any) -> int | None:
-    """Compares for order: negative, 0 or positive; None between types and where there is no order."""
+    """Compare for order: negative, 0 or positive; None for different or unordered types."""
     if type_rank(left) != type_rank(right) or type_rank(left) not in (1, 2, 4, 5):
         return None
     if left is None:
@@ -49,7 +49,7 @@ def compare(left: Any, right: Any) -> int | None:
 
 
 def compare_sort_keys(left: Sequence[Any], right: Sequence[Any], descending: Sequence[bool]) -> int:
-    """Compares two lists of sort keys, of mixed types too.
+    """Compare two lists of sort keys, including mixed types.
 
     Args:
         left: The keys of one row.

@@ -1,4 +1,4 @@
-"""Conditional requests on anything that has entity tags: If-Match and If-None-Match (RFC 9110 section 13)."""
+"""Conditional requests on items that have ETags: If-Match and If-None-Match (RFC 9110 section 13)."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ HEADER_PATTERN: Final = (
     r'^[ \t]*\*[ \t]*$|^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\uffff]*"'
     r'([ \t]*,[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\uffff]*")*[ \t,]*$'
 )
-"""What :func:`condition_from_headers` takes, as a regular expression of JSON Schema."""
+"""Header values that :func:`condition_from_headers` accepts, as a regular expression of JSON Schema."""
 
 _TAG = re.compile(r'(W/)?("[\x21\x23-\x7e\x80-\uffff]*")')
 _BETWEEN = re.compile(r"[ \t]*(?:,[ \t]*)*")
@@ -19,12 +19,12 @@ _BETWEEN = re.compile(r"[ \t]*(?:,[ \t]*)*")
 
 @dataclass(frozen=True, slots=True)
 class EntityTags:
-    """What a condition names.
+    """The ETags of one header.
 
     Attributes:
-        every: ``*``, any state.
-        strong: entity tags with their quotes.
-        weak: those marked ``W/``, without the mark.
+        every: whether the header is ``*``, which matches every version.
+        strong: strong ETags, with their quotes.
+        weak: weak ETags, with their quotes and without ``W/``.
     """
 
     every: bool = False
@@ -34,26 +34,26 @@ class EntityTags:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a request asks of what is stored before it acts; None where it asks nothing."""
+    """The condition of a request on the stored version; None for a header that the request does not have."""
 
     match: EntityTags | None = None
     none_match: EntityTags | None = None
 
     @property
-    def single(self) -> str | None:
-        """The one tag that says all that the condition asks, None where it asks otherwise."""
+    def single_etag(self) -> str | None:
+        """The ETag, if one strong ETag in If-Match is the whole condition; else None."""
         match = self.match
         if self.none_match is not None or match is None or match.every or match.weak or len(match.strong) != 1:
             return None
         return match.strong[0]
 
     @property
-    def empty(self) -> bool:
-        """Whether nothing is asked that something which exists could fail."""
+    def is_empty(self) -> bool:
+        """Whether every existing item satisfies the condition."""
         return self.none_match is None and (self.match is None or self.match.every)
 
     def check_match(self, etag: str) -> None:
-        """Refuse what If-Match does not name.
+        """Reject the request if If-Match does not name an ETag.
 
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED``.
@@ -61,17 +61,28 @@ class Condition:
         if not self._matches(etag):
             raise precondition_failed()
 
-    def known(self, etag: str | None) -> bool:
-        """Return whether If-None-Match names what is stored, None for nothing; weak comparison (section 13.1.2)."""
+    def is_known(self, etag: str | None) -> bool:
+        """Return whether If-None-Match names the stored version by weak comparison (section 13.1.2).
+
+        Args:
+            etag: of the stored version; None if nothing is stored.
+        """
         tags = self.none_match
         return tags is not None and etag is not None and (tags.every or etag in tags.strong or etag in tags.weak)
 
     def allows(self, etag: str | None) -> bool:
-        """Return whether what is stored, None for nothing, may be changed (section 13.2.2)."""
-        return self._matches(etag) and not self.known(etag)
+        """Return whether the stored version may be changed (section 13.2.2).
+
+        Args:
+            etag: of the stored version; None if nothing is stored.
+        """
+        return self._matches(etag) and not self.is_known(etag)
 
     def check_write(self, etag: str | None) -> None:
-        """Refuse to change what is stored, None for nothing, where the condition does not allow it.
+        """Reject a write if the stored version does not satisfy the condition.
+
+        Args:
+            etag: of the stored version; None if nothing is stored.
 
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED``.
@@ -80,31 +91,31 @@ class Condition:
             raise precondition_failed()
 
     def _matches(self, etag: str | None) -> bool:
-        """Return whether If-Match names what is stored; a weak tag names nothing (section 13.1.1)."""
+        """Return whether If-Match names the stored version; a weak ETag never matches (section 13.1.1)."""
         tags = self.match
         return tags is None or (etag is not None and (tags.every or etag in tags.strong))
 
 
 UNCONDITIONAL: Final = Condition()
-"""What a request without such headers asks."""
+"""Condition of a request without conditional headers."""
 
 
 def precondition_failed() -> WorkspaceError:
-    """Return the error for a condition that does not hold."""
+    """Return the error for an unsatisfied condition."""
     detail = "The ETag does not match the stored version; read the item again."
     return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
 
 
 def condition_from_headers(if_match: str | None, if_none_match: str | None) -> Condition:
-    """Return the condition of a request.
+    """Parse the conditional headers of a request.
 
     Raises:
-        WorkspaceError: INVALID naming the header that is no list of entity tags.
+        WorkspaceError: INVALID with the name of the header, if it is not a list of ETags.
     """
-    return Condition(_tags(if_match, "If-Match"), _tags(if_none_match, "If-None-Match"))
+    return Condition(_parse_tags(if_match, "If-Match"), _parse_tags(if_none_match, "If-None-Match"))
 
 
-def _tags(header: str | None, name: str) -> EntityTags | None:
+def _parse_tags(header: str | None, name: str) -> EntityTags | None:
     if header is None:
         return None
     text = header.strip(" \t")
@@ -112,21 +123,21 @@ def _tags(header: str | None, name: str) -> EntityTags | None:
         return EntityTags(every=True)
     strong: list[str] = []
     weak: list[str] = []
-    position = _after_commas(text, 0)
+    position = _skip_commas(text, 0)
     while position < len(text):
         found = _TAG.match(text, position)
         if found is None:
             break
         (weak if found[1] else strong).append(found[2])
-        following = _after_commas(text, found.end())
+        following = _skip_commas(text, found.end())
         if following < len(text) and "," not in text[found.end() : following]:
             break
         position = following
     if position < len(text) or not (strong or weak):
-        raise invalid(name, 'a list of entity tags, such as "1a", or * is expected')
+        raise invalid(name, 'must be a list of ETags, such as "1a", or *')
     return EntityTags(strong=tuple(strong), weak=tuple(weak))
 
 
-def _after_commas(text: str, position: int) -> int:
+def _skip_commas(text: str, position: int) -> int:
     found = _BETWEEN.match(text, position)
     return found.end() if found else position

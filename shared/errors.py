@@ -1,4 +1,4 @@
-"""The one error that domains raise: a kind and a stable code, never an HTTP status."""
+"""The error that domains raise: a kind and a stable code, without an HTTP status."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """What went wrong, in terms that every interface (REST, GraphQL, MCP) can render."""
+    """Class of an error; each interface (REST, GraphQL, MCP) maps it to its own status."""
 
     INVALID = "invalid"
     UNAUTHENTICATED = "unauthenticated"
@@ -33,21 +33,21 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One failing field of a request: where it stands and which rule it breaks."""
+    """Name of an invalid field of a request, and the rule that it breaks."""
 
     field: str
     message: str
 
 
 class WorkspaceError(Exception):
-    """A refusal or failure that the caller is told about.
+    """Error that is returned to the caller.
 
     Args:
-        kind: the class of failure; interfaces map it to their own status.
-        code: UPPER_SNAKE, stable; callers branch on it.
-        detail: one sentence for a person, free of secrets.
-        members: further members of the problem document (for instance ``currentStatus``); ``retryAfter`` (seconds)
-            also becomes the Retry-After header.
+        kind: class of the error.
+        code: stable code in UPPER_SNAKE case, for programs.
+        detail: one sentence for a person, without secrets.
+        members: further members of the problem document, for example ``currentStatus``; ``retryAfter`` (seconds) is
+            also sent as the Retry-After header.
     """
 
     def __init__(self, kind: Kind, code: str, detail: str, **members: object) -> None:
@@ -59,51 +59,51 @@ class WorkspaceError(Exception):
 
 
 def invalid(field: str, message: str, *, code: str = "INVALID_REQUEST") -> WorkspaceError:
-    """Return the 400-class error for one failing field."""
+    """Return an INVALID error about one field."""
     return invalid_fields([FieldError(field, message)], code=code)
 
 
 def invalid_fields(errors: Sequence[FieldError], *, code: str = "INVALID_REQUEST") -> WorkspaceError:
-    """Return the 400-class error that lists every failing field under ``errors``."""
+    """Return an INVALID error that lists all invalid fields under ``errors``."""
     detail = "; ".join(f"{error.field}: {error.message}" for error in errors)
     listed = [{"field": error.field, "message": error.message} for error in errors]
     return WorkspaceError(Kind.INVALID, code, detail, errors=listed)
 
 
 LEADING: Final = ("BODY_NOT_JSON", "SCOPE_KEY_REQUIRED")
-"""Codes that are told wherever they stand among several: callers branch on them before anything else."""
+"""Codes that take precedence when a request breaks several rules, because clients check them first."""
 
 
 class ValidationErrors:
-    """All that is wrong with one request, gathered so that a caller is told of every failing field at once."""
+    """Collector of the errors of one request, so that one reply lists every invalid field."""
 
     def __init__(self) -> None:
-        self._found: list[WorkspaceError] = []
-        self._failing: set[str] = set()
+        self._errors: list[WorkspaceError] = []
+        self._invalid: set[str] = set()
 
     def __bool__(self) -> bool:
-        """Return whether anything was found."""
-        return bool(self._found)
+        """Return whether the request has an error."""
+        return bool(self._errors)
 
     def add(self, error: WorkspaceError) -> None:
-        """Keep an INVALID error; the first one's code becomes that of all, unless one of :data:`LEADING` is there."""
-        self._found.append(error)
-        self.mark_invalid(_top(listed["field"]) for listed in _listed(error))
+        """Add an INVALID error and mark its fields as invalid."""
+        self._errors.append(error)
+        self.mark_invalid(_first_name(listed["field"]) for listed in _invalid_fields(error))
 
     def mark_invalid(self, fields: Iterable[str]) -> None:
-        """Note fields that hold nothing a rule could look at."""
-        self._failing.update(fields)
+        """Mark fields as invalid, so that no further rule is checked against them."""
+        self._invalid.update(fields)
 
     def has_valid(self, *fields: str) -> bool:
-        """Return whether all of these fields are right as far as is known, so that a rule may look at them."""
-        return self._failing.isdisjoint(fields)
+        """Return whether none of these fields is marked as invalid, so that a rule can be checked against them."""
+        return self._invalid.isdisjoint(fields)
 
     @contextmanager
     def collect(self) -> Iterator[None]:
-        """Keep what the block refuses as INVALID.
+        """Collect the INVALID error that the block raises.
 
         Raises:
-            WorkspaceError: of another kind, as it came; where something was found before, that instead.
+            WorkspaceError: the errors collected before, or an error of another kind from the block.
         """
         try:
             yield
@@ -114,28 +114,28 @@ class ValidationErrors:
             self.add(error)
 
     def raise_all(self) -> None:
-        """Return where nothing was found.
+        """Raise one error for all collected errors; do nothing if there are none.
 
         Raises:
-            WorkspaceError: INVALID with the leading or else the first code, the members of all, and every failing field
-                under ``errors``.
+            WorkspaceError: INVALID with the members of all errors and every invalid field under ``errors``. The code
+                is one of :data:`LEADING` if present, else that of the first error.
         """
-        if len(self._found) == 1:
-            raise self._found[0]
-        if not self._found:
+        if len(self._errors) == 1:
+            raise self._errors[0]
+        if not self._errors:
             return
-        members = {name: value for error in reversed(self._found) for name, value in error.members.items()}
-        members["errors"] = [listed for error in self._found for listed in _listed(error)]
-        codes = [error.code for error in self._found]
+        members = {name: value for error in reversed(self._errors) for name, value in error.members.items()}
+        members["errors"] = [listed for error in self._errors for listed in _invalid_fields(error)]
+        codes = [error.code for error in self._errors]
         code = next((code for code in LEADING if code in codes), codes[0])
-        raise WorkspaceError(Kind.INVALID, code, "; ".join(error.detail for error in self._found), **members)
+        raise WorkspaceError(Kind.INVALID, code, "; ".join(error.detail for error in self._errors), **members)
 
 
-def _listed(error: WorkspaceError) -> list[dict[str, str]]:
+def _invalid_fields(error: WorkspaceError) -> list[dict[str, str]]:
     listed = error.members.get("errors")
     return listed if isinstance(listed, list) else []
 
 
-def _top(field: str) -> str:
-    """Return the parameter or member that a path such as ``parameters[0].name`` begins with."""
+def _first_name(field: str) -> str:
+    """Return the first name of a path such as ``parameters[0].name``."""
     return re.split(r"[.\[]", field, maxsplit=1)[0]

@@ -1,4 +1,4 @@
-"""A copy in memory of something kept in a store, refreshed when its version moved."""
+"""In-memory copy of a stored value, reloaded when its version in the store changes."""
 
 import asyncio
 import time
@@ -10,13 +10,13 @@ _LOG = logs.get_logger("snapshots")
 
 
 class VersionedCache[T]:
-    """Holds the newest value known; asks the store for its version at most once per ``max_age`` seconds.
+    """Cache of one value; it reads the version from the store at most once per ``max_age`` seconds.
 
     Args:
-        version: gives the store's current version, cheaply.
-        load: gives a version and the value as of it.
-        max_age: seconds for which the copy is used without asking.
-        max_stale: seconds for which the copy is still used while the store does not answer.
+        version: reads the current version from the store; cheap.
+        load: reads the value and its version.
+        max_age: seconds for which the cached value is returned without a read.
+        max_stale: seconds for which the cached value is returned while the store does not respond.
     """
 
     def __init__(
@@ -31,42 +31,42 @@ class VersionedCache[T]:
         self._load = load
         self._max_age = max_age
         self._max_stale = max_stale
-        self._held: tuple[int, T] | None = None
-        self._asked_at = float("-inf")
-        self._answered_at = float("-inf")
+        self._cached: tuple[int, T] | None = None
+        self._checked_at = float("-inf")
+        self._succeeded_at = float("-inf")
         self._generation = 0
         self._lock = asyncio.Lock()
 
     async def current(self) -> T:
-        """Return the value, at most ``max_age`` seconds behind the store.
+        """Return the value, which is at most ``max_age`` seconds old while the store responds.
 
         Raises:
-            WorkspaceError: whatever the store raises, when there is no copy or it is older than ``max_stale``.
+            WorkspaceError: the store fails, and no value is cached or it is older than ``max_stale``.
         """
-        if self._held is not None and time.monotonic() - self._asked_at < self._max_age:
-            return self._held[1]
+        if self._cached is not None and time.monotonic() - self._checked_at < self._max_age:
+            return self._cached[1]
         async with self._lock:
-            return await self._refreshed()
+            return await self._refresh()
 
     def invalidate(self) -> None:
-        """Make the next call ask the store, after a change made here."""
+        """Make the next call read the version from the store; call it after a change by this process."""
         self._generation += 1
-        self._asked_at = float("-inf")
+        self._checked_at = float("-inf")
 
-    async def _refreshed(self) -> T:
+    async def _refresh(self) -> T:
         now = time.monotonic()
-        if self._held is not None and now - self._asked_at < self._max_age:
-            return self._held[1]
+        if self._cached is not None and now - self._checked_at < self._max_age:
+            return self._cached[1]
         generation = self._generation
         try:
-            if self._held is None or await self._version() != self._held[0]:
-                self._held = await self._load()
+            if self._cached is None or await self._version() != self._cached[0]:
+                self._cached = await self._load()
         except Exception:
-            if self._held is None or now - self._answered_at > self._max_stale:
+            if self._cached is None or now - self._succeeded_at > self._max_stale:
                 raise
-            _LOG.warning("the store does not answer; the copy in memory is used", exc_info=True)
+            _LOG.warning("the store does not respond; the cached value is used", exc_info=True)
         else:
-            self._answered_at = now
-        if generation == self._generation:  # else: invalidated while asking, what was read may be too old
-            self._asked_at = now
-        return self._held[1]
+            self._succeeded_at = now
+        if generation == self._generation:  # else the value was invalidated during the read and may be outdated
+            self._checked_at = now
+        return self._cached[1]

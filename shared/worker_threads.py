@@ -1,4 +1,4 @@
-"""Runs work whose time grows with a text outside the event loop, so that other requests go on meanwhile."""
+"""Worker threads for slow work on large texts and imports, so that the event loop serves other requests meanwhile."""
 
 import asyncio
 import contextvars
@@ -13,21 +13,21 @@ from importlib import import_module
 from typing import Final
 
 LARGE: Final = 16_384
-"""Characters or bytes from which work leaves the event loop; below, a change of threads takes longer than the work."""
+"""Characters or bytes from which work runs in a thread; for smaller texts a thread costs more than the work."""
 
 LARGE_VALUES: Final = 65_536
-"""Characters or bytes from which the values of a text are so many that a search for garbage among them takes long."""
+"""Characters or bytes from which a text has so many values that a garbage collection over them takes long."""
 
 _LONGEST_PAUSE_SECONDS: Final = 10.0
 _WORKERS: Final = 2
 
 
 async def run_in_worker[**P, T](size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return the result of a function, called in a worker thread where its text is large.
+    """Call a function, in a worker thread if its text is large, and return the result.
 
     Args:
         size: of the text, in characters or bytes.
-        work: a function that uses nothing that belongs to the event loop.
+        work: a function that does not use objects of the event loop.
         args: its arguments.
         kwargs: its named arguments.
     """
@@ -39,14 +39,14 @@ async def run_in_worker[**P, T](size: int, work: Callable[P, T], *args: P.args, 
 
 @cache
 def _workers() -> ThreadPoolExecutor:
-    """Return the threads for large texts: few, because each thread that computes delays the event loop's next turn."""
+    """Return the thread pool for large texts; it is small, because each busy thread delays the event loop."""
     return ThreadPoolExecutor(_WORKERS, "large texts")
 
 
 async def load_modules(*names: str) -> None:
-    """Import modules in a worker thread; return at once when an earlier call has imported them.
+    """Import modules in a worker thread; return at once if they are imported already.
 
-    Large libraries take up to a second to import, and are loaded at the first request that needs them.
+    Large libraries take up to a second to import, so the first request that needs them loads them.
 
     Args:
         names: full names of modules.
@@ -62,15 +62,15 @@ async def load_modules(*names: str) -> None:
 def _import_all(names: list[str]) -> None:
     for name in names:
         import_module(name)
-        # Only now: a module that is still being imported is in sys.modules already, and would block its importer.
+        # sys.modules cannot be used for this check: it has a module while the import is still under way.
         _loaded.add(name)
 
 
 _loaded: Final = set[str]()
 
 
-class _Collection:
-    """The interpreter's search for cyclic garbage, which looks at every object and lets no other thread run."""
+class _GarbageCollection:
+    """Switch of the cyclic garbage collection, which examines every object while all other threads wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -78,7 +78,7 @@ class _Collection:
         self._paused_at = 0.0
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         with self._lock:
             if self._pauses == 0:
                 gc.disable()
@@ -89,20 +89,20 @@ class _Collection:
         finally:
             with self._lock:
                 self._pauses -= 1
-                # Pauses that overlap without end must not keep garbage for ever.
+                # Without the time limit, pauses that always overlap would never let garbage be collected.
                 if self._pauses == 0 or time.monotonic() - self._paused_at > _LONGEST_PAUSE_SECONDS:
                     gc.enable()
 
 
 def pause_garbage_collection(size: int) -> AbstractContextManager[None]:
-    """Keep cyclic garbage from being collected while values of a large text are in use.
+    """Pause the cyclic garbage collection while the values of a large text are in use.
 
-    The values of JSON have no cycles, but there may be a million of them, and each search would look at all.
+    JSON values have no cycles, but a collection would examine all of them, and there may be a million.
 
     Args:
-        size: of the text, in characters or bytes; below :data:`LARGE_VALUES` nothing is paused.
+        size: of the text, in characters or bytes; below :data:`LARGE_VALUES` the collection is not paused.
     """
-    return _COLLECTION.paused() if size >= LARGE_VALUES else nullcontext()
+    return _COLLECTION.pause() if size >= LARGE_VALUES else nullcontext()
 
 
-_COLLECTION: Final = _Collection()
+_COLLECTION: Final = _GarbageCollection()

@@ -97,7 +97,7 @@ class Documents:
         found = await self._tables.find_exposed(address, Verb.READ)
         stored = await self._stored(found.table, _key(found, document_id, partition))
         condition.check_match(stored.etag)
-        return stored, condition.known(stored.etag)
+        return stored, condition.is_known(stored.etag)
 
     async def create(self, address: TableAddress, body: dict[str, Any], *, size: int = 0) -> WrittenDocument:
         """Store a new document; an id is made where it has none.
@@ -164,8 +164,8 @@ class Documents:
 
     async def _expected(self, table: Table, key: DocumentKey, condition: Condition) -> str | None:
         """Return the ETag under which a write fulfils its condition, None for any."""
-        if condition.empty or condition.single is not None:
-            return condition.single
+        if condition.is_empty or condition.single_etag is not None:
+            return condition.single_etag
         stored = await self._stored(table, key)
         condition.check_write(stored.etag)
         return stored.etag

@@ -1,4 +1,4 @@
-"""Idempotency keys: a repeated request gets the first one's answer, a different one under the same key is refused."""
+"""Idempotency keys, which give a repeated request the id of its first append; reuse for another request is rejected."""
 
 import hashlib
 import uuid
@@ -9,17 +9,17 @@ from typing import Protocol
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.timestamps import now
 
-REMEMBERED = timedelta(hours=24)
+RETENTION = timedelta(hours=24)
 MAX_KEY_LENGTH = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a key stands for.
+    """The request that a key belongs to.
 
     Attributes:
-        fingerprint: of the request that came first.
-        append_id: under which its record is appended, once.
+        fingerprint: hash of the first request with the key.
+        append_id: id with which its record is appended, so that it is appended only once.
     """
 
     fingerprint: str
@@ -27,70 +27,70 @@ class Claim:
 
 
 class IdempotencyStore(Protocol):
-    """Remembers keys."""
+    """Store of claimed keys."""
 
     async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
-        """Return what a key stands for: the claim made since a time, else the wanted one, now stored.
+        """Store a claim for a key, unless it has one that is not expired; return the stored claim.
 
-        Of several calls at once one claim wins and all get it.
+        Concurrent calls all receive the same claim.
         """
         ...
 
     async def forget(self, key: str, append_id: str) -> None:
-        """Make a key free again, if it still stands for this append id."""
+        """Delete the claim of a key if it has this append id."""
         ...
 
 
 class IdempotencyKeys:
-    """Turns a caller's key into an append id."""
+    """Maps the keys of callers to append ids."""
 
     def __init__(self, store: IdempotencyStore) -> None:
         self._store = store
 
     async def append_id(self, caller: str, operation: str, key: str, request: bytes) -> str:
-        """Return the append id of a request; the same for each repeat within 24 hours.
+        """Return the append id of a request; it is the same for each repetition within 24 hours.
 
         Args:
-            caller: whose key it is.
-            operation: what is asked for.
-            key: as the caller gives it, not empty.
-            request: everything that makes the request what it is.
+            caller: id of the caller; each caller has separate keys.
+            operation: name of the operation; each operation has separate keys.
+            key: the caller's key; not empty.
+            request: all parts of the request that must be equal in a repetition.
 
         Raises:
             WorkspaceError: INVALID naming ``Idempotency-Key``; UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED``.
         """
         name, wanted, at = hash_key(caller, operation, key), new_claim(request), now()
-        claim = await self._store.claim(name, wanted, at, at - REMEMBERED)
+        claim = await self._store.claim(name, wanted, at, at - RETENTION)
         reject_reuse(claim, wanted)
         return claim.append_id
 
     async def forget(self, caller: str, operation: str, key: str, append_id: str) -> None:
-        """Make a key free again: what was asked for with it was refused, and nothing is appended under its id."""
+        """Release the key of a rejected request, for which nothing was appended."""
         await self._store.forget(hash_key(caller, operation, key), append_id)
 
 
 def hash_key(caller: str, operation: str, key: str) -> str:
-    """Return the name that a caller's key is remembered by; it tells nobody the key.
+    """Return a hash of a caller's key, which is stored instead of the key.
 
     Raises:
         WorkspaceError: INVALID naming ``Idempotency-Key``.
     """
     if not key.strip() or len(key) > MAX_KEY_LENGTH or not key.isprintable():
-        raise invalid("Idempotency-Key", f"1 to {MAX_KEY_LENGTH} printable characters are expected")
+        raise invalid("Idempotency-Key", f"must have 1 to {MAX_KEY_LENGTH} printable characters")
     return hashlib.sha256(f"{caller}\n{operation}\n{key}".encode()).hexdigest()
 
 
 def new_claim(request: bytes) -> Claim:
-    """Return what a key is to stand for: a request, by everything that makes it what it is."""
+    """Return a new claim for a request."""
     return Claim(hashlib.sha256(request).hexdigest(), uuid.uuid4().hex)
 
 
 def reject_reuse(claim: Claim, wanted: Claim) -> None:
-    """Return when a key stands for the request that comes with it.
+    """Reject a key that was used for another request.
 
     Raises:
-        WorkspaceError: UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED``.
+        WorkspaceError: UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED`` if the fingerprints differ.
     """
     if claim.fingerprint != wanted.fingerprint:
-        detail = "This Idempotency-Key was used for another request."
+        detail = "This Idempotency-Key was used for another request; use a new key."
         raise WorkspaceError(Kind.UNPROCESSABLE, "IDEMPOTENCY_KEY_REUSED", detail)

@@ -1,4 +1,4 @@
-"""The service's log: JSON lines with the request id, nothing secret."""
+"""The service's log: records with the request id and named fields, without secrets."""
 
 import json
 import logging
@@ -10,24 +10,24 @@ from shared.timestamps import now, rfc3339
 
 ROOT = "workspace"
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""The id of the request that the current task serves, empty outside of one."""
+"""Id of the request that the current task serves; empty outside of a request."""
 
 
 def get_logger(name: str) -> logging.Logger:
-    """Return the logger of a part of the service, below the root ``workspace``."""
+    """Return the logger of a part of the service, which is a child of the logger ``workspace``."""
     return logging.getLogger(f"{ROOT}.{name}")
 
 
 def fields(**values: object) -> dict[str, Any]:
-    """Return the ``extra`` argument that puts named values beside a log message."""
+    """Return the ``extra`` argument that adds named fields to a log record."""
     return {"fields": values}
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as one line of JSON: time, level, logger, message, request id, and the record's own fields."""
+    """Formatter that writes a record, its request id and its fields as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line; an exception's text goes under ``exception``."""
+        """Return the line, with the traceback of an exception under ``exception``."""
         line: dict[str, Any] = {
             "time": rfc3339(now()),
             "level": record.levelname,
@@ -43,7 +43,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(level: str) -> None:
-    """Send every log of the process to standard error as JSON lines; for hosts that bring no log handler."""
+    """Write all logs of the process to standard error as JSON lines; for processes without a host that handles logs."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -51,21 +51,21 @@ def configure(level: str) -> None:
 
 
 class FieldsFormatter(logging.Formatter):
-    """Formats a record as its message, and behind it the request id and the record's own fields as a JSON object."""
+    """Formatter that appends the request id and the fields of a record to its message, as a JSON object."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  the base class's name
         """Return the line."""
-        told = {"requestId": request_id.get()} if request_id.get() else {}
-        told |= getattr(record, "fields", {})
+        values = {"requestId": request_id.get()} if request_id.get() else {}
+        values |= getattr(record, "fields", {})
         message = super().formatMessage(record)
-        return f"{message} {json.dumps(told, default=str, ensure_ascii=False)}" if told else message
+        return f"{message} {json.dumps(values, default=str, ensure_ascii=False)}" if values else message
 
 
 def add_fields_to_handlers(level: str) -> None:
-    """Have the host's own handlers, which by themselves tell messages alone, tell fields too, from a level on.
+    """Make the log handlers of the Functions host write the fields of records, which they omit by default.
 
     Args:
-        level: of the service's own log.
+        level: the lowest level that the service logs.
     """
     for handler in logging.getLogger().handlers:
         if handler.formatter is None:

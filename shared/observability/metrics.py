@@ -25,26 +25,26 @@ class Instrument:
 
 INSTRUMENTS: Final[Mapping[str, Instrument]] = {
     "workspace.chain.appends": Instrument("counter", "{record}", "Records appended to audit chains."),
-    "workspace.chain.batch_size": Instrument("histogram", "{record}", "Records that one commit held."),
-    "workspace.chain.conflicts": Instrument("counter", "{batch}", "Batches that another instance was ahead of."),
-    "workspace.chain.verify.duration": Instrument("histogram", "s", "Time of a whole verification."),
-    "workspace.query.duration": Instrument("histogram", "s", "Time of a query, as its caller waits for it."),
-    "workspace.ingest.events": Instrument("counter", "{event}", "Hub events that became impulses."),
-    "workspace.ingest.lag": Instrument("histogram", "s", "Age of the oldest event of a batch when it was taken."),
-    "workspace.live.published": Instrument("counter", "{message}", "Impulses handed to the live stream."),
-    "workspace.live.admitted": Instrument("counter", "{client}", "Listeners that were let in."),
-    "workspace.live.clients": Instrument("level", "{client}", "Listeners that are connected to the local host."),
+    "workspace.chain.batch_size": Instrument("histogram", "{record}", "Records in one commit."),
+    "workspace.chain.conflicts": Instrument("counter", "{batch}", "Batches that lost against another instance."),
+    "workspace.chain.verify.duration": Instrument("histogram", "s", "Duration of a verification."),
+    "workspace.query.duration": Instrument("histogram", "s", "Duration of a query, as seen by its caller."),
+    "workspace.ingest.events": Instrument("counter", "{event}", "Hub events that were converted to impulses."),
+    "workspace.ingest.lag": Instrument("histogram", "s", "Age of the oldest event of a batch when it was received."),
+    "workspace.live.published": Instrument("counter", "{message}", "Impulses published to the live stream."),
+    "workspace.live.admitted": Instrument("counter", "{client}", "Live-stream clients that were admitted."),
+    "workspace.live.clients": Instrument("level", "{client}", "Live-stream clients of the local host."),
     "workspace.chain.broken": Instrument("counter", "{verification}", "Verifications that found a broken audit chain."),
-    "workspace.checkpoint.failures": Instrument("counter", "{checkpoint}", "Checkpoints that could not be made."),
+    "workspace.checkpoint.failures": Instrument("counter", "{checkpoint}", "Checkpoints that could not be created."),
     "workspace.http.errors": Instrument("counter", "{reply}", "Replies with status 429 or 5xx."),
     "workspace.background.failures": Instrument("counter", "{run}", "Runs of background jobs that failed."),
     "workspace.downloads.parts": Instrument("counter", "{part}", "Parts of cold downloads that were converted."),
-    "workspace.overload.refusals": Instrument("counter", "{request}", "Requests refused by an instance with too much."),
-    "workspace.live.quota_refusals": Instrument("counter", "{client}", "Live streams beyond their principal's quota."),
+    "workspace.overload.refusals": Instrument("counter", "{request}", "Requests rejected by an overloaded instance."),
+    "workspace.live.quota_refusals": Instrument("counter", "{client}", "Live streams rejected because of a quota."),
     "workspace.downloads.quota_refusals": Instrument(
-        "counter", "{download}", "Downloads refused or failed beyond their principal's quota."
+        "counter", "{download}", "Downloads rejected or failed because of a quota."
     ),
-    "workspace.rate_limit.refusals": Instrument("counter", "{request}", "Requests beyond their principal's budget."),
+    "workspace.rate_limit.refusals": Instrument("counter", "{request}", "Requests rejected because of a rate limit."),
 }
 
 

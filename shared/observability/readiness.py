@@ -1,4 +1,4 @@
-"""Whether all that the process stands on answers: asked together, within a bounded time, and not for every caller."""
+"""Readiness of the process: concurrent checks of all its dependencies, with a timeout and a short cache."""
 
 import asyncio
 import time
@@ -8,65 +8,65 @@ from typing import Final
 from shared.observability import logs
 
 READY_SECONDS: Final = 5.0
-"""How long each has to answer."""
+"""Timeout of each probe."""
 CACHE_SECONDS: Final = 1.0
-"""For how long an answer serves further callers, so that polling costs nothing."""
+"""Seconds for which a result is returned to further callers, so that polling costs nothing."""
 
 type Probe = Callable[[], Awaitable[None]]
-"""Returns when something answers, and raises whatever it likes when not."""
+"""Check of one dependency, which raises an exception if the dependency does not respond."""
 
 _LOG = logs.get_logger("readiness")
-_of_the_host: dict[str, Probe] = {}
+_host_probes: dict[str, Probe] = {}
 
 
 def add_probe(name: str, probe: Probe) -> None:
-    """Add what the host of this process keeps beside the app's own stores.
+    """Register a dependency of the host, in addition to the app's own stores.
 
     Args:
-        name: as it is told.
-        probe: of it.
+        name: name in the reply of the readiness check.
+        probe: check of the dependency.
     """
-    _of_the_host[name] = probe
+    _host_probes[name] = probe
 
 
 class Readiness:
-    """Asks everything that the process stands on.
+    """Check of all dependencies of the process.
 
     Args:
-        probes: gives the app's own, by name.
-        kept_seconds: for how long an answer is kept.
+        probes: returns the app's own probes by name.
+        cache_seconds: seconds for which a result is reused.
     """
 
     def __init__(self, probes: Callable[[], Mapping[str, Probe]], *, cache_seconds: float = CACHE_SECONDS) -> None:
         self.cache_seconds = cache_seconds
         self._probes = probes
-        self._asking = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._failing: list[str] = []
-        self._asked_at = float("-inf")
+        self._checked_at = float("-inf")
 
     async def find_failing(self) -> list[str]:
-        """Return the names of what does not answer, as of at most ``cache_seconds`` ago."""
+        """Return the names of the dependencies that do not respond; at most ``cache_seconds`` old."""
         if not self._is_fresh():
-            async with self._asking:
+            async with self._lock:
                 if not self._is_fresh():
-                    self._failing = await self._ask()
-                    self._asked_at = time.monotonic()
+                    self._failing = await self._run_probes()
+                    self._checked_at = time.monotonic()
         return list(self._failing)
 
     def _is_fresh(self) -> bool:
-        return time.monotonic() - self._asked_at < self.cache_seconds
+        return time.monotonic() - self._checked_at < self.cache_seconds
 
-    async def _ask(self) -> list[str]:
-        probes = {**self._probes(), **_of_the_host}
-        answered = await asyncio.gather(*(_answers(name, probe) for name, probe in probes.items()))
-        return [name for name, whether in zip(probes, answered, strict=True) if not whether]
+    async def _run_probes(self) -> list[str]:
+        probes = {**self._probes(), **_host_probes}
+        results = await asyncio.gather(*(_succeeds(name, probe) for name, probe in probes.items()))
+        return [name for name, succeeded in zip(probes, results, strict=True) if not succeeded]
 
 
-async def _answers(name: str, probe: Probe) -> bool:
+async def _succeeds(name: str, probe: Probe) -> bool:
     try:
         async with asyncio.timeout(READY_SECONDS):
             await probe()
-    except Exception as error:  # noqa: BLE001  whatever it is, it is why the process is not ready
+    except Exception as error:  # noqa: BLE001  a probe of any adapter may raise any exception
         _LOG.warning("not ready", extra=logs.fields(store=name, error=type(error).__name__))
         return False
     return True

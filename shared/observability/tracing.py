@@ -1,4 +1,4 @@
-"""Spans: what a request, a batch of messages and the calls below them took. Nothing is made where nobody is told."""
+"""Spans of requests, batches of messages and calls to dependencies; created only if traces are enabled."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,8 +15,8 @@ ERROR_CODE: Final = "workspace.error_code"
 _NOTHING: Final[Mapping[str, Attribute]] = {}
 _NO_CONTEXT: Final[Mapping[str, str]] = {}
 _OFF: Final[AbstractContextManager[None]] = nullcontext()
-_OWN_FAULTS: Final = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL})
-"""Kinds that tell of a failure here; the others tell the caller what is wrong with the request."""
+_SERVER_ERRORS: Final = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL})
+"""Kinds of errors that this service causes; the others are caused by the request."""
 
 ANY: Final = (Exception,)
 
@@ -28,43 +28,45 @@ def span(
     kind: str = "INTERNAL",
     within: Mapping[str, str] = _NO_CONTEXT,
 ) -> AbstractContextManager[None]:
-    """Trace what runs inside, as a child of what runs around it; a failure marks it, a refusal does not.
+    """Trace the block as a child of the current span; a failure marks the span as failed, a rejected request does not.
 
     Args:
-        name: few values; no names of people or equipment.
-        attributes: by the OpenTelemetry semantic conventions; no values that callers gave.
-        kind: of the span, as ``SpanKind`` calls it.
-        within: ``traceparent`` and ``tracestate`` (W3C) of what runs around it elsewhere; empty for what does here.
+        name: one of few values; without names of people or equipment.
+        attributes: by the OpenTelemetry semantic conventions; without values of the request.
+        kind: name of a ``SpanKind``.
+        within: ``traceparent`` and ``tracestate`` (W3C) of a parent in another process; empty for the current span.
     """
     if not is_enabled(Signal.TRACES):
         return _OFF
-    return _around(name, attributes, kind, ANY, context=extract_context(within) if within.get("traceparent") else None)
+    return _start_span(
+        name, attributes, kind, ANY, context=extract_context(within) if within.get("traceparent") else None
+    )
 
 
 def call_span(
     name: str, attributes: Mapping[str, Attribute], failures: tuple[type[Exception], ...] = ANY, *, kind: str = "CLIENT"
 ) -> AbstractContextManager[None]:
-    """Trace a call to something that the process stands on; only below another span, so that no poll makes a trace.
+    """Trace a call to a dependency; only inside another span, so that polling creates no traces.
 
     Args:
         name: see ``span``.
         attributes: see ``span``.
-        failures: exceptions that mark it as failed.
+        failures: exceptions that mark the span as failed.
         kind: see ``span``.
     """
     if not is_enabled(Signal.TRACES) or current_span_context() is None:
         return _OFF
-    return _around(name, attributes, kind, failures)
+    return _start_span(name, attributes, kind, failures)
 
 
 def batch_span(
     name: str, callers: "Iterable[SpanContext | None]", attributes: Mapping[str, Attribute]
 ) -> AbstractContextManager[None]:
-    """Trace what is done for several callers at once: a trace of its own, with a link to the span of each.
+    """Trace work for several callers, in a new trace with a link to the span of each caller.
 
     Args:
         name: see ``span``.
-        callers: as ``current_span_context`` gave them; where none of them is traced, this is not either.
+        callers: results of ``current_span_context``; if no caller is traced, the work is not traced either.
         attributes: see ``span``.
     """
     if not is_enabled(Signal.TRACES):
@@ -74,20 +76,22 @@ def batch_span(
         return _OFF
     from opentelemetry.trace import Link  # noqa: PLC0415  loaded where it is used
 
-    return _around(name, attributes, "INTERNAL", ANY, links=[Link(one) for one in traced], context=extract_context({}))
+    return _start_span(
+        name, attributes, "INTERNAL", ANY, links=[Link(one) for one in traced], context=extract_context({})
+    )
 
 
 def extract_context(carrier: Mapping[str, str]) -> "Context":
-    """Return the context that headers carry (W3C Trace Context), an empty one where they have none that is sound."""
+    """Return the context of W3C Trace Context headers, or an empty context if they are missing or invalid."""
     from opentelemetry.context import Context  # noqa: PLC0415  loaded where it is used
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
-    given = {name: carrier[name] for name in ("traceparent", "tracestate") if carrier.get(name)}
-    return TraceContextTextMapPropagator().extract(given, Context())
+    headers = {name: carrier[name] for name in ("traceparent", "tracestate") if carrier.get(name)}
+    return TraceContextTextMapPropagator().extract(headers, Context())
 
 
 def current_span_context() -> "SpanContext | None":
-    """Return which span runs, for a batch that it takes part in."""
+    """Return the context of the current span, None if there is none."""
     if not is_enabled(Signal.TRACES):
         return None
     from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
@@ -97,25 +101,25 @@ def current_span_context() -> "SpanContext | None":
 
 
 def record_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
-    """Tell the span that runs of the reply that came.
+    """Record the reply of a dependency on the current span.
 
     Args:
-        attributes: ``db.response.status_code`` and others.
-        failed: whether the reply says that the call failed.
+        attributes: attributes of the reply; ``db.response.status_code`` is required.
+        failed: whether the reply means that the call failed.
     """
     if current_span_context() is None:
         return
     from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
 
-    running = get_current_span()
+    current = get_current_span()
     for name, value in attributes.items():
-        running.set_attribute(name, value)
+        current.set_attribute(name, value)
     if failed:
-        mark_failed(running, str(attributes["db.response.status_code"]))
+        mark_failed(current, str(attributes["db.response.status_code"]))
 
 
 def record_exception(error: BaseException) -> None:
-    """Put an exception that nobody foresaw, with its stack trace, to the span that runs."""
+    """Record an unexpected exception with its stack trace on the current span."""
     if is_enabled(Signal.TRACES):
         from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
 
@@ -123,7 +127,7 @@ def record_exception(error: BaseException) -> None:
 
 
 def mark_failed(span: "Span | Any", reason: str) -> None:
-    """Say that a span failed, and for which reason: a code, or the name of an exception."""
+    """Mark a span as failed, with an error code or the name of an exception as the reason."""
     from opentelemetry.trace import StatusCode  # noqa: PLC0415  loaded where it is used
 
     span.set_attribute("error.type", reason)
@@ -131,7 +135,7 @@ def mark_failed(span: "Span | Any", reason: str) -> None:
 
 
 @contextmanager
-def _around(
+def _start_span(
     name: str,
     attributes: Mapping[str, Attribute],
     kind: str,
@@ -148,20 +152,20 @@ def _around(
         SpanKind[kind],
         attributes,
         links,
-        record_exception=False,  # its text may hold what callers gave; the log has it where it counts
+        record_exception=False,  # its message may contain values of the request; unexpected exceptions are in the log
         set_status_on_exception=False,
-    ) as made:
+    ) as created:
         try:
             yield
         except failures as error:
-            _mark(made, error)
+            _record_error(created, error)
             raise
 
 
-def _mark(made: "Span", error: Exception) -> None:
+def _record_error(created: "Span", error: Exception) -> None:
     if not isinstance(error, WorkspaceError):
-        mark_failed(made, type(error).__name__)
+        mark_failed(created, type(error).__name__)
         return
-    made.set_attribute(ERROR_CODE, error.code)
-    if error.kind in _OWN_FAULTS:
-        mark_failed(made, error.code)
+    created.set_attribute(ERROR_CODE, error.code)
+    if error.kind in _SERVER_ERRORS:
+        mark_failed(created, error.code)

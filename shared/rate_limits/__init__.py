@@ -1,1 +1,1 @@
-"""How often and how much at once a principal may call, over all instances together."""
+"""Limits of the request rate and concurrency of each principal, over all instances together."""

@@ -1,8 +1,8 @@
-"""Admits requests from slices of a shared budget, so that the steady path asks no store.
+"""Rate limiter that admits requests from leased slices of a shared budget, so that most requests need no store call.
 
-A slice is good for a second. Its requests count in the store until 60 seconds after that second or, once the instance
-has told, after the last of them: no window holds more than the budget, whichever instance answered. What an instance
-did not use goes back with its next slice.
+A slice is valid for one second. Its requests count in the store for 60 seconds after that second, or after the last
+used request once the instance has reported it. So no window contains more requests than the budget, over all
+instances. An instance returns unused requests when it leases its next slice.
 """
 
 import asyncio
@@ -21,23 +21,23 @@ from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
 
 LEASE_SECONDS: Final = 1.0
 LARGEST_SHARE: Final = 20
-"""A slice is at most this part of the budget, so that one instance does not hold what another needs."""
+"""A slice is at most this fraction of the budget, so that one instance does not block the others."""
 
 _LOG = logs.get_logger("rate_limits")
 
 FORGET_AFTER_SECONDS: Final = 300.0
 OUTAGE_SECONDS: Final = 10.0
-"""For how long a store that did not answer is left alone: whoever asks it waits."""
-_KEPT: Final = 10_000
+"""Time for which a failed store is not called again, because each call would delay a request."""
+_MAX_PRINCIPALS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimitDecision:
-    """Whether a request may go on.
+    """Decision to admit or reject a request.
 
     Attributes:
-        standing: where its principal stands.
-        refusal: THROTTLED ``RATE_LIMITED`` when it may not.
+        state: state of the principal's limit.
+        refusal: THROTTLED ``RATE_LIMITED`` if the request is rejected, else None.
     """
 
     state: RateLimitState
@@ -45,13 +45,13 @@ class RateLimitDecision:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What the reply tells of the caller's limits."""
+        """Rate-limit headers of the reply."""
         return self.state.headers()
 
 
 @dataclass(slots=True)
 class _PrincipalUsage:
-    """What this instance knows of one principal."""
+    """Usage of one principal on this instance."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     lease: Lease | None = None
@@ -61,7 +61,7 @@ class _PrincipalUsage:
     active: int = 0
 
     def is_used_up(self) -> bool:
-        """Return whether another slice may be had; where the store gave none or was away, not before this ends."""
+        """Return whether to lease another slice; an empty slice, or one made without the store, must expire first."""
         return self.unused() <= 0 and (self.lease is None or self.lease.id != "")
 
     def unused(self) -> int:
@@ -69,111 +69,114 @@ class _PrincipalUsage:
 
 
 class RateLimiter:
-    """Keeps principals within their budgets.
+    """Limiter of the request rate and concurrency of principals.
 
     Args:
-        store: shared by all instances.
-        clock: seconds since the epoch.
+        store: store of the leases, shared by all instances.
+        clock: returns seconds since the epoch.
     """
 
     def __init__(self, store: LeaseStore, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._clock = clock
         self._instance = uuid.uuid4().hex
-        self._accounts: dict[str, _PrincipalUsage] = {}
+        self._usages: dict[str, _PrincipalUsage] = {}
 
     @asynccontextmanager
     async def admit(self, principal: str, budget: Budget) -> AsyncIterator[RateLimitDecision]:
-        """Count a request while it is worked on, and tell whether it may be worked on."""
-        account = self._account(principal)
-        lease = await self._current(principal, account, budget)
-        if account.active + lease.elsewhere >= budget.concurrent:
-            yield RateLimitDecision(self._standing(account, budget), _refusal("Too many requests at once.", 1))
+        """Count a request while it is processed; yield the decision to admit or reject it."""
+        usage = self._usage(principal)
+        lease = await self._current_lease(principal, usage, budget)
+        if usage.active + lease.elsewhere >= budget.concurrent:
+            yield RateLimitDecision(
+                self._state(usage, budget),
+                _rate_limited("Too many concurrent requests; wait for replies before sending more.", 1),
+            )
             return
-        account.active += 1
+        usage.active += 1
         try:
-            yield await self._take(principal, account, budget)
+            yield await self._use_lease(principal, usage, budget)
         finally:
-            account.active -= 1
+            usage.active -= 1
 
-    async def _take(self, principal: str, account: _PrincipalUsage, budget: Budget) -> RateLimitDecision:
-        if account.is_used_up():
-            async with account.lock:
-                # Another request may have brought a new slice while this one waited.
-                if account.is_used_up():
-                    await self._renew(principal, account, budget)
-        standing = self._standing(account, budget)
-        if account.unused() <= 0:
-            return RateLimitDecision(standing, _refusal("Too many requests in a minute.", standing.reset_seconds))
-        account.used += 1
-        account.used_until = self._clock()
-        return RateLimitDecision(self._standing(account, budget))
+    async def _use_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> RateLimitDecision:
+        if usage.is_used_up():
+            async with usage.lock:
+                # Another request may have leased a new slice while this one waited for the lock.
+                if usage.is_used_up():
+                    await self._renew_lease(principal, usage, budget)
+        state = self._state(usage, budget)
+        if usage.unused() <= 0:
+            return RateLimitDecision(
+                state, _rate_limited("Too many requests in a minute; retry after the stated time.", state.reset_seconds)
+            )
+        usage.used += 1
+        usage.used_until = self._clock()
+        return RateLimitDecision(self._state(usage, budget))
 
-    async def _current(self, principal: str, account: _PrincipalUsage, budget: Budget) -> Lease:
-        """Return the slice of this second; it may be empty."""
-        if account.lease is None or self._clock() >= account.ends:
-            async with account.lock:
-                if account.lease is None or self._clock() >= account.ends:
-                    return await self._renew(principal, account, budget)
-        return account.lease
+    async def _current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
+        """Return the slice of the current second, which may be empty."""
+        if usage.lease is None or self._clock() >= usage.ends:
+            async with usage.lock:
+                if usage.lease is None or self._clock() >= usage.ends:
+                    return await self._renew_lease(principal, usage, budget)
+        return usage.lease
 
-    async def _renew(self, principal: str, account: _PrincipalUsage, budget: Budget) -> Lease:
+    async def _renew_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         at = self._clock()
-        previous = account.lease
-        wanted = max(1, min(account.used * 2, budget.requests // LARGEST_SHARE))
-        asked = LeaseRequest(
+        previous = usage.lease
+        wanted = max(1, min(usage.used * 2, budget.requests // LARGEST_SHARE))
+        request = LeaseRequest(
             principal=principal,
             instance=self._instance,
             previous=previous.id if previous else "",
-            used=account.used,
-            used_until=account.used_until,
+            used=usage.used,
+            used_until=usage.used_until,
             wanted=wanted,
-            active=account.active,
+            active=usage.active,
             budget=budget.requests,
         )
         try:
-            lease, seconds = await self._store.lease(asked, at), LEASE_SECONDS
+            lease, seconds = await self._store.lease(request, at), LEASE_SECONDS
         except WorkspaceError as error:
-            # A limit protects the service from its callers; it must not be what takes it from them.
-            _LOG.warning("rate limits are not shared now: %s", error.detail)
-            lease, seconds = _alone(budget, self._clock() + OUTAGE_SECONDS), OUTAGE_SECONDS
+            # Rate limits protect the service, so their store must not make the service unavailable.
+            _LOG.warning("rate limits are not shared between instances now: %s", error.detail)
+            lease, seconds = _unshared_lease(budget, self._clock() + OUTAGE_SECONDS), OUTAGE_SECONDS
             at = self._clock()
-        # Who waits as long as was told finds the budget asked for again, not an empty slice of the second before.
+        # An empty slice expires when requests become available, so that a caller that waits as told is admitted.
         ends = at + seconds if lease.granted else min(at + seconds, lease.frees_at)
-        account.lease, account.used, account.ends = lease, 0, ends
+        usage.lease, usage.used, usage.ends = lease, 0, ends
         return lease
 
-    def _standing(self, account: _PrincipalUsage, budget: Budget) -> RateLimitState:
-        lease = account.lease
+    def _state(self, usage: _PrincipalUsage, budget: Budget) -> RateLimitState:
+        lease = usage.lease
         if lease is None:
             return RateLimitState(budget, budget.requests, WINDOW_SECONDS)
         seconds = math.ceil(lease.frees_at - self._clock())
-        # Never more than the window: clients read it as one. What another instance used in this very second may count
-        # for a second more.
-        return RateLimitState(budget, max(0, lease.left + account.unused()), min(max(1, seconds), WINDOW_SECONDS))
+        # Limited to the window, because clients expect that; requests that another instance used in the current
+        # second may count for one second longer.
+        return RateLimitState(budget, max(0, lease.left + usage.unused()), min(max(1, seconds), WINDOW_SECONDS))
 
-    def _account(self, principal: str) -> _PrincipalUsage:
-        account = self._accounts.get(principal)
-        if account is None:
-            if len(self._accounts) >= _KEPT:
-                self._forget()
-            account = self._accounts[principal] = _PrincipalUsage()
-        return account
+    def _usage(self, principal: str) -> _PrincipalUsage:
+        usage = self._usages.get(principal)
+        if usage is None:
+            if len(self._usages) >= _MAX_PRINCIPALS:
+                self._delete_inactive()
+            usage = self._usages[principal] = _PrincipalUsage()
+        return usage
 
-    def _forget(self) -> None:
-        """Drop the accounts that nobody used for a while."""
+    def _delete_inactive(self) -> None:
+        """Delete the usage of principals that were inactive for some time."""
         limit = self._clock() - FORGET_AFTER_SECONDS
-        self._accounts = {
-            principal: account
-            for principal, account in self._accounts.items()
-            if account.active or account.ends > limit
+        self._usages = {
+            principal: usage for principal, usage in self._usages.items() if usage.active or usage.ends > limit
         }
 
 
-def _alone(budget: Budget, until: float) -> Lease:
-    """Return what an instance allows by itself while the store does not answer."""
+def _unshared_lease(budget: Budget, until: float) -> Lease:
+    """Return the lease that an instance uses while the store does not respond."""
     return Lease("", budget.requests, 0, 0, until)
 
 
-def _refusal(detail: str, retry_after: int) -> WorkspaceError:
+def _rate_limited(detail: str, retry_after: int) -> WorkspaceError:
     return WorkspaceError(Kind.THROTTLED, "RATE_LIMITED", detail, retryAfter=retry_after)

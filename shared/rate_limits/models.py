@@ -1,4 +1,4 @@
-"""Budgets of the tiers, and where a caller stands."""
+"""Rate limits of the tiers, and the current state of a caller's limit."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,11 +11,11 @@ WINDOW_SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one principal may have.
+    """Limits of one principal.
 
     Attributes:
-        requests: in any window of 60 seconds.
-        concurrent: at once.
+        requests: number of requests in any window of 60 seconds.
+        concurrent: number of concurrent requests.
     """
 
     requests: int
@@ -27,7 +27,7 @@ PRO: Final = Budget(600, 20)
 
 
 def budget_for(catalog: Catalog) -> Budget:
-    """Return the budget of a workspace's tier; an enterprise one without numbers of its own has those of Pro."""
+    """Return the budget of a workspace's tier; Enterprise without configured limits has the budget of Pro."""
     if catalog.tier is Tier.ENTERPRISE and catalog.limits is not None:
         return Budget(catalog.limits.requests_per_minute, catalog.limits.concurrent)
     return FREE if catalog.tier is Tier.FREE else PRO
@@ -35,12 +35,12 @@ def budget_for(catalog: Catalog) -> Budget:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitState:
-    """Where a principal stands after a request.
+    """State of a principal's limit after a request.
 
     Attributes:
-        budget: what it may have.
-        remaining: requests that it may still make now.
-        reset_seconds: until the window has given back something; at least 1.
+        budget: the limits.
+        remaining: number of requests that the principal can still make now.
+        reset_seconds: time until further requests become available; at least 1.
     """
 
     budget: Budget

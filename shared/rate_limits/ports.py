@@ -1,4 +1,4 @@
-"""The store that instances share their budgets through."""
+"""Port of the store that all instances share, which leases slices of each principal's budget."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,17 +6,17 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """What an instance asks for.
+    """Request of an instance for a slice of a principal's budget.
 
     Attributes:
-        principal: whose budget.
-        instance: who asks.
-        previous: id of the instance's last lease for this principal, empty for none.
-        used: how much of it was used; the rest goes back.
-        used_until: when the last of it was used, seconds since the epoch; it counts for a window from then.
-        wanted: how many requests are asked for now.
-        active: how many requests of the principal the instance is working on.
-        budget: how many are allowed in a window.
+        principal: owner of the budget.
+        instance: id of the requesting instance.
+        previous: id of the instance's last lease for this principal; empty if there is none.
+        used: number of requests used from the last lease; the rest is returned to the budget.
+        used_until: time of the last used request, in seconds since the epoch; it counts for one window from then.
+        wanted: number of requests that the new lease should have.
+        active: number of requests of the principal that the instance is processing.
+        budget: number of requests that are allowed in a window.
     """
 
     principal: str
@@ -31,14 +31,14 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A slice of a budget.
+    """Slice of a budget.
 
     Attributes:
-        id: of the lease.
-        granted: how many requests, 0 when the budget is used up.
-        left: how many the whole budget still has beside it.
-        elsewhere: how many requests of the principal other instances are working on.
-        frees_at: when the first slice leaves the window, seconds since the epoch.
+        id: id of the lease.
+        granted: number of requests; 0 if the budget is used up.
+        left: number of requests that remain in the budget after this lease.
+        elsewhere: number of requests of the principal that other instances are processing.
+        frees_at: time at which the oldest slice leaves the window, in seconds since the epoch.
     """
 
     id: str
@@ -49,13 +49,13 @@ class Lease:
 
 
 class LeaseStore(Protocol):
-    """Keeps what was leased in the last window."""
+    """Store of the leases of the last window."""
 
     async def lease(self, asked: LeaseRequest, at: float) -> Lease:
-        """Settle the last lease and grant a new one; of several instances at once none gets what another has.
+        """Settle the instance's last lease and grant a new one, atomically with respect to other instances.
 
         Args:
-            asked: what is asked for.
-            at: the time, seconds since the epoch.
+            asked: the request.
+            at: current time, in seconds since the epoch.
         """
         ...

@@ -1,11 +1,11 @@
-"""Reads large JSON texts piece by piece, so that the threads of the process take turns.
+"""JSON parser that reads large texts in slices, so that other threads can run in between.
 
-The parser of the standard library holds the interpreter from the first character of a text to the last.
+The parser of the standard library holds the interpreter lock for the whole text.
 """
 
 import json
 import re
-from json.decoder import scanstring  # type: ignore[attr-defined]  # the stubs leave it out
+from json.decoder import scanstring  # type: ignore[attr-defined]  # missing in the stubs
 from typing import Any
 
 _DECODER = json.JSONDecoder()
@@ -13,11 +13,11 @@ _SPACE = re.compile(r"[ \t\n\r]*+")
 
 
 def loads_in_slices(text: str, levels: int) -> Any:
-    """Return a JSON value as ``json.loads`` does.
+    """Parse a JSON text with the same result as ``json.loads``.
 
     Args:
         text: the JSON.
-        levels: of nested arrays and objects that are read member by member; each value below is read in one call.
+        levels: number of outer levels that are read member by member; each deeper value is read in one call.
 
     Raises:
         ValueError: the text is not JSON.

@@ -1,4 +1,4 @@
-"""Rules for names and ids, so that no two of them look alike and no text around them is displayed wrongly."""
+"""Rules for names and ids, which prevent look-alikes and characters that distort the text around them."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -12,22 +12,22 @@ MAX_COMPARED: Final = 64
 """Characters of a misspelt name that are compared with the known names."""
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters, marks and symbols that are displayed as nothing."""
+"""Letters, marks and symbols that are invisible."""
 
 _VARIATIONS: Final = frozenset((*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
-"""Variation selectors, which change at most the form of the character before them."""
+"""Variation selectors, which only change the form of the previous character."""
 
 _EAST_ASIAN: Final = frozenset({"BOPOMOFO", "CJK", "HANGUL", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"})
-# What a regular expression can say of the rule, for the description of the API.
+# A regular expression can state only a part of the rule; the OpenAPI document shows it.
 _PATTERN: Final = r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"
 
 
 def find_broken_rule(text: str) -> str | None:
-    """Return the rule that a name or id breaks, None for a sound one."""
+    """Return the rule that a name or id breaks, None if it is valid."""
     hidden = next((character for character in text if is_hidden(character)), None)
     if hidden is not None:
         place = text.index(hidden) + 1
-        return f"must not hold control, format or invisible characters (U+{ord(hidden):04X} is character {place})"
+        return f"must not contain control, format or invisible characters (U+{ord(hidden):04X} is character {place})"
     if text and unicodedata.category(text[0])[0] == "M":
         return "must not begin with a combining mark"
     if text != text.strip():
@@ -38,10 +38,10 @@ def find_broken_rule(text: str) -> str | None:
 
 
 def validate_name(text: str) -> str:
-    """Return a name or id that keeps the rules, unchanged.
+    """Return a name or id unchanged if it is valid.
 
     Raises:
-        ValueError: it breaks one.
+        ValueError: the name breaks a rule.
     """
     if rule := find_broken_rule(text):
         raise ValueError(rule)
@@ -54,29 +54,29 @@ Name = Annotated[
     AfterValidator(validate_name),
     Field(json_schema_extra={"pattern": _PATTERN}),
 ]
-"""A name in the body of a request."""
+"""Type of a name in a request body."""
 
 
 def find_scripts(text: str) -> list[str]:
-    """Return the scripts of a text's letters and digits, sorted; ASCII digits belong to every script.
+    """Return the sorted scripts of the letters and digits of a text; ASCII digits belong to every script.
 
-    Names of scripts are the first words of Unicode's character names. The scripts that Chinese, Japanese and Korean
-    mix count as one.
+    A script is named by the first word of Unicode's character names. Chinese, Japanese and Korean texts mix several
+    scripts, which count as one.
     """
-    return sorted({_script(character) for character in text if _is_of_a_script(character)})
+    return sorted({_script(character) for character in text if _has_script(character)})
 
 
 def to_identity_key(text: str) -> str:
-    """Return a key that two ids share if they differ in case, width or compatibility forms only."""
+    """Return a key that is equal for ids that differ only in case, width or compatibility forms."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def is_hidden(character: str) -> bool:
-    """Return whether a character is displayed as nothing, or changes how the text around it is displayed."""
+    """Return whether a character is invisible or changes the display of the text around it."""
     return unicodedata.category(character) in _HIDDEN or character in _BLANK or ord(character) in _VARIATIONS
 
 
-def _is_of_a_script(character: str) -> bool:
+def _has_script(character: str) -> bool:
     category = unicodedata.category(character)
     return category[0] == "L" or (category == "Nd" and not character.isascii())
 

@@ -1,4 +1,4 @@
-"""What pydantic says of a value, in the words in which the service tells rules."""
+"""Messages about invalid values, made from pydantic's error messages."""
 
 import re
 from typing import Final
@@ -12,17 +12,17 @@ _TYPES: Final = {
 
 
 def reword_pydantic_error(kind: str, message: str) -> str:
-    """Return the rule that a value breaks.
+    """Return the rule that an invalid value breaks, in the wording of this API.
 
     Args:
-        kind: pydantic's type of the error.
-        message: pydantic's text.
+        kind: type of pydantic's error.
+        message: message of pydantic's error.
     """
     if kind == "missing":
         return "is required"
     if kind == "model_type":
-        return "an object is expected"
+        return "must be an object"
     if count := _COUNT.match(message):
-        return f"must hold at {count[1]} {count[2]} item{'' if count[2] == '1' else 's'}"
-    told = _SUBJECT.sub("should ", message.removeprefix("Value error, "))
-    return _TYPES.get(told, told)
+        return f"must have at {count[1]} {count[2]} item{'' if count[2] == '1' else 's'}"
+    rule = _SUBJECT.sub("should ", message.removeprefix("Value error, "))
+    return _TYPES.get(rule, rule)

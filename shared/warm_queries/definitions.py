@@ -183,7 +183,7 @@ def _iter_other_queries(query: WarmQuery, stored: StoredCatalog) -> Iterator[dic
 def _check_condition(condition: Condition, item: CatalogItem | None) -> None:
     if item is None:
         condition.check_write(None)
-    elif not condition.empty:
+    elif not condition.is_empty:
         # Parse only if needed, so that a definition that this version cannot parse can be replaced and deleted.
         condition.check_write(compute_etag(_parse_entry(item)))
 

@@ -41,9 +41,9 @@ def test_lists_of_tags_are_read(header: str, tags: EntityTags) -> None:
 )
 def test_anything_else_is_refused(header: str) -> None:
     """What is no list of entity tags names the header."""
-    with pytest.raises(WorkspaceError, match="If-Match: a list of entity tags"):
+    with pytest.raises(WorkspaceError, match="If-Match: must be a list of ETags"):
         condition_from_headers(header, None)
-    with pytest.raises(WorkspaceError, match="If-None-Match: a list of entity tags"):
+    with pytest.raises(WorkspaceError, match="If-None-Match: must be a list of ETags"):
         condition_from_headers(None, header)
 
 
@@ -73,13 +73,13 @@ def test_no_text_breaks_it(header: str) -> None:
 def test_weak_tags_match_only_if_none_match() -> None:
     """If-Match compares strongly, If-None-Match weakly."""
     weak = condition_from_headers('W/"a"', 'W/"a"')
-    assert weak.known('"a"')
+    assert weak.is_known('"a"')
     with pytest.raises(WorkspaceError):
         weak.check_match('"a"')
-    assert condition_from_headers('"a"', None).single == '"a"'
-    assert condition_from_headers('"a","b"', None).single is None
-    assert condition_from_headers("*", None).empty
-    assert not condition_from_headers("*", "*").empty
+    assert condition_from_headers('"a"', None).single_etag == '"a"'
+    assert condition_from_headers('"a","b"', None).single_etag is None
+    assert condition_from_headers("*", None).is_empty
+    assert not condition_from_headers("*", "*").is_empty
 
 
 @pytest.mark.parametrize(

@@ -62,16 +62,16 @@ ADMIN = "approvedBy: admin@plant-a.example"
         (
             "id: viewer@plant-a.example",
             'id: "vie\\u200Bwer@plant-a.example"',
-            "5:10: team[1].id: must not hold control, format or invisible characters (U+200B is",
+            "5:10: team[1].id: must not contain control, format or invisible characters (U+200B is",
         ),
         ("id: historian", 'id: "historian "', "6:10: team[2].id: must not begin or end with a space character"),
         ("id: historian", 'id: "\\uFF21DMIN@plant-a.example"', "6:10: team[2].id: is already the id of team[0]"),
-        ("name: Historian", 'name: "\\u202Enairotsih"', "team[2].name: must not hold control, format"),
+        ("name: Historian", 'name: "\\u202Enairotsih"', "team[2].name: must not contain control, format"),
         ("name: Plant A", 'name: "Plant A "', "workspace.name: must not begin or end with a space"),
-        ("name: Rig,", 'name: "Ri\\u00ADg",', "connections[0].name: must not hold control, format"),
+        ("name: Rig,", 'name: "Ri\\u00ADg",', "connections[0].name: must not contain control, format"),
         ("name: Cooling,", 'name: "Ku\\u0308hlung",', "surfaces[0].name: must be in Unicode normalization form C"),
         ("name: Second", 'name: "Second\\u00A0"', "warmQueries[1].name: must not begin or end with a space"),
-        ("name: t, kind", 'name: "t\\uFEFF", kind', "simulator.variables[0].name: must not hold control, format"),
+        ("name: t, kind", 'name: "t\\uFEFF", kind', "simulator.variables[0].name: must not contain control, format"),
         ("role: Viewer}", 'role: Viewer, oid: " x"}', "team[1].oid: must not begin or end with a space"),
         (
             'devices: ["rig-*"]',
@@ -81,7 +81,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
         (
             "requireApproval: true",
             'reasonCategories: ["a\\u200B"]',
-            "reasonCategories[0]: must not hold control, format",
+            "reasonCategories[0]: must not contain control, format",
         ),
         (
             "policies:",

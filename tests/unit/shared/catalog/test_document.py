@@ -56,7 +56,7 @@ def test_a_sound_document_loads() -> None:
         (
             "2026-01-05T08:00:00Z",
             "2026-01-05T08:00:00",
-            "warmQueries[0].approval.approvedAt: the date-time names no zone",
+            "warmQueries[0].approval.approvedAt: the date-time has no time zone",
         ),
         ("2026-01-05T08:00:00Z", "2026-01-05", "22:63: warmQueries[0].approval.approvedAt: an RFC 3339 date-time"),
         ("2026-01-05T08:00:00Z", "!!timestamp 2026-01-05", "approval.approvedAt: the tag timestamp is not supported"),
@@ -72,7 +72,7 @@ def test_a_sound_document_loads() -> None:
         (
             "{name: t, kind: sine, min: 1, max: 2, periodSec: 60}",
             "",
-            "12:17: connections[1].simulator.variables: must hold at least 1 item",
+            "12:17: connections[1].simulator.variables: must have at least 1 item",
         ),
         (
             "{name: t, kind: sine, min: 1, max: 2, periodSec: 60}",

@@ -28,7 +28,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteReplyStore]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leases and patience that end soon."""
     monkeypatch.setattr(replies, "LEASE", timedelta(seconds=0.2))
-    monkeypatch.setattr(replies, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(replies, "WAIT_SECONDS", 0.5)
 
 
 async def run_once(

@@ -67,6 +67,6 @@ async def test_an_answer_serves_those_who_ask_soon() -> None:
 
 async def test_the_host_adds_what_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the host of the process stands on is asked, too."""
-    monkeypatch.setattr(readiness, "_of_the_host", {})
+    monkeypatch.setattr(readiness, "_host_probes", {})
     readiness.add_probe("engine", fail)
     assert await Readiness(lambda: {"store": answer}).find_failing() == ["engine"]

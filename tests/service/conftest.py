@@ -1,4 +1,4 @@
-"""One running service for the tests that only talk to it."""
+"""Fixtures that start the service."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ WORKSPACE = Path(__file__).with_name("workspace.yaml")
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service that lives as long as the test run."""
+    """Return a service that all tests of the run share."""
     running = Service(tmp_path_factory.mktemp("service") / "data", WORKSPACE).start()
     yield running
     assert running.stop() == 0

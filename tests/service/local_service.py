@@ -1,4 +1,4 @@
-"""The service as a process of its own, and callers of it."""
+"""The local host as a separate process, and helpers for its clients."""
 
 import json
 import os
@@ -18,7 +18,7 @@ STOP_SECONDS = 20
 
 
 class Service:
-    """A local host with a data directory; started and ended by its process id."""
+    """Local host with a data directory, started and stopped as a process."""
 
     def __init__(self, data_dir: Path, workspace_file: Path, environment: Mapping[str, str] | None = None) -> None:
         self.data_dir = data_dir
@@ -36,7 +36,7 @@ class Service:
         self.sign_in_link = ""
 
     def start(self) -> "Service":
-        """Start the host and return once it is ready."""
+        """Start the host and return when it is ready."""
         command = [sys.executable, "-m", "local", "--sign-in-link"]
         with self._log_path.open("a") as log:
             self._process = subprocess.Popen(
@@ -50,21 +50,21 @@ class Service:
         return self
 
     def stop(self) -> int:
-        """End the host as a service manager does, and return its exit code."""
+        """Stop the host with SIGTERM, as a service manager does, and return its exit code."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the host as a power cut does."""
+        """Stop the host with SIGKILL, as a power cut would."""
         self._end(signal.SIGKILL)
 
     @property
     def pid(self) -> int:
-        """The host's process id."""
+        """Process id of the host."""
         assert self._process is not None
         return self._process.pid
 
     def memory(self) -> int:
-        """Return the resident memory of the host's process, bytes."""
+        """Return the resident memory of the host's process in bytes."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))
 
@@ -73,12 +73,12 @@ class Service:
         return self._log_path.read_text()
 
     def key(self, member: str) -> str:
-        """Return the API key that the first start gave a member."""
+        """Return the API key that the first start created for a member."""
         keys: dict[str, str] = json.loads((self.data_dir / "keys.json").read_text())
         return keys[member]
 
     def caller(self, member: str, scopes: str | None = None) -> httpx.Client:
-        """Return a client that carries a token of a member."""
+        """Return a client with a token of a member."""
         query = {} if scopes is None else {"scopes": scopes}
         reply = self.anonymous(bearer=self.key(member)).get("/workspace/api/keys/jwt", params=query)
         assert reply.status_code == 200, reply.text
@@ -106,7 +106,7 @@ class Service:
 
 
 def wait_until[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: float = 30) -> T:
-    """Return what a probe gives as soon as it is good; fail with the last value after a while."""
+    """Return the value of a probe once it is good; fail with the latest value after a timeout."""
     deadline = time.monotonic() + seconds
     while not good(value := probe()):
         assert time.monotonic() < deadline, f"still {value!r} after {seconds} s"
@@ -123,7 +123,7 @@ def query_rows(client: httpx.Client, kql: str, limit: int = 10_000) -> list[dict
 
 
 def check_problem(reply: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """Return a problem document after checking its form, status and code."""
+    """Check form, status and code of a problem document and return it."""
     assert (reply.status_code, reply.json().get("code")) == (status, code), reply.text
     assert reply.headers["content-type"] == "application/problem+json"
     assert set(reply.json()) >= {"type", "title", "status", "detail", "code", "traceId"}
@@ -131,14 +131,14 @@ def check_problem(reply: httpx.Response, status: int, code: str) -> dict[str, An
 
 
 def check_failing_fields(reply: httpx.Response, status: int = 400, code: str = "INVALID_REQUEST") -> list[str]:
-    """Return the names of the fields that a reply lists as failing; each has its rule."""
+    """Return the fields that an error reply lists, and check that each has a message."""
     errors = check_problem(reply, status, code)["errors"]
     assert all(error["message"] for error in errors)
     return [error["field"] for error in errors]
 
 
 def count_rows(client: httpx.Client, connection: str) -> int:
-    """Return how many rows the table holds for a connection."""
+    """Return the number of rows of a connection in the table."""
     [row] = query_rows(client, f"Telemetry | where ConnectionLookup == '{connection}' | count")
     return int(row["Count"])
 

@@ -1,4 +1,4 @@
-"""Listeners of the live stream."""
+"""Client of the live stream."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ WAIT_SECONDS = 30.0
 
 
 def build_stream_url(service: Service, **query: str) -> str:
-    """Return the address of the stream."""
+    """Return the WebSocket URL of the live stream."""
     return f"{service.url.replace('http', 'ws', 1)}/oi-api/live-stream?{urlencode(query)}"
 
 
@@ -33,7 +33,7 @@ def request_token(service: Service, member: str, **query: str) -> str:
 
 
 def sign_short_token(service: Service, member: str, seconds: float) -> str:
-    """Return a token that lives shorter than any that the service would issue, signed with its own key."""
+    """Return a token with a shorter lifetime than the service issues, signed with the service's key."""
     issued = request_token(service, member)
     claims = jwt.decode(issued, options={"verify_signature": False})
     key = (service.data_dir / "signing-key.pem").read_text()
@@ -51,7 +51,7 @@ def decode_token_id(bearer: str) -> str:
 async def connect_stream(
     url: str, bearer: str | None = None, subprotocols: Sequence[str] = ()
 ) -> AsyncIterator[ClientConnection]:
-    """Listen at an address."""
+    """Open a WebSocket."""
     headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
     offered = [Subprotocol(each) for each in subprotocols] or None
     async with connect(
@@ -61,7 +61,7 @@ async def connect_stream(
 
 
 async def read_rejection(url: str, bearer: str | None = None, subprotocols: Sequence[str] = ()) -> httpx.Response:
-    """Return the answer to a handshake that is refused."""
+    """Return the HTTP reply to a rejected handshake."""
     try:
         async with connect_stream(url, bearer, subprotocols):
             raise AssertionError("the handshake was not refused")

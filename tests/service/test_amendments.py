@@ -1,4 +1,4 @@
-"""Corrections over HTTP."""
+"""Tests of amendments over HTTP."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,23 +22,23 @@ BODY: dict[str, Any] = {
 
 
 def create(client: httpx.Client, scope: str | None, **members: Any) -> httpx.Response:
-    """Return the reply to creating the usual correction with changes; None takes a member out."""
+    """Create the example amendment with changed members (None removes a member) and return the reply."""
     body = {name: value for name, value in {**BODY, "ScopeKey": scope, **members}.items() if value is not None}
     return client.post(AMENDMENTS, json=body)
 
 
 def approve(client: httpx.Client, scope: str, amendment: str) -> httpx.Response:
-    """Return the reply to an approval."""
+    """Approve an amendment and return the reply."""
     return client.post(f"{AMENDMENTS}/{amendment}/approve", params={"scopeKey": scope})
 
 
 def reject(client: httpx.Client, scope: str, amendment: str, **members: Any) -> httpx.Response:
-    """Return the reply to a rejection."""
+    """Reject an amendment and return the reply."""
     return client.post(f"{AMENDMENTS}/{amendment}/reject", json={"ScopeKey": scope, **members})
 
 
-def test_the_life_of_a_correction(service: Service) -> None:
-    """Created pending, approved by another, found by every filter, never changed in place."""
+def test_lifecycle_of_an_amendment(service: Service) -> None:
+    """An amendment is created as pending, approved by another principal, found by every filter and never changed."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     made = create(editor, "life", AmendedBy="x", AmendedAt="x", Status="approved", Extra=1)
     assert made.status_code == 201
@@ -74,30 +74,30 @@ def test_the_life_of_a_correction(service: Service) -> None:
     assert_linked(chain, "DomainAmendments", "life")
 
 
-def listed(client: httpx.Client, **parameters: Any) -> list[int]:
-    """Return the sequence numbers of a query."""
+def list_sequences(client: httpx.Client, **parameters: Any) -> list[int]:
+    """Return the sequence numbers that a query returns."""
     reply = client.get(AMENDMENTS, params=parameters)
     assert reply.status_code == 200, reply.text
     assert {"x-provenance-scanned", "x-provenance-has-more", "x-provenance-target"} <= set(reply.headers)
     return [int(record["RecordID"]) for record in reply.json()]
 
 
-def test_queries_know_status_and_transitions(service: Service) -> None:
-    """Pending means undecided; approved and rejected include the decisions; author and reason match originals only."""
+def test_queries_filter_by_status(service: Service) -> None:
+    """Status filters include decisions; author and reason filters match only amendments."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for number in range(4):
         create(editor, "status", EntityID=f"e{number}", ReasonCategory="other" if number else "delayed-entry")
     approve(admin, "status", "000000000002")
     reject(admin, "status", "000000000003", RejectionReason="no")
-    assert listed(admin, scopeKey="status") == [6, 5, 4, 3, 2, 1]
-    assert listed(admin, scopeKey="status", status="pending") == [4, 1]
-    assert listed(admin, scopeKey="status", status="pending", limit=1) == [4]
-    assert listed(admin, scopeKey="status", status="approved") == [5]
-    assert listed(admin, scopeKey="status", status="rejected") == [6]
-    assert listed(admin, scopeKey="status", entityId="e1") == [5, 2]
-    assert listed(admin, scopeKey="status", amendedBy="editor@t") == [4, 3, 2, 1]
-    assert listed(admin, scopeKey="status", reasonCategory="delayed-entry") == [1]
-    assert listed(admin, scopeKey="status", fromSequence=2, toSequence=5, limit=2, offset=1) == [4, 3]
+    assert list_sequences(admin, scopeKey="status") == [6, 5, 4, 3, 2, 1]
+    assert list_sequences(admin, scopeKey="status", status="pending") == [4, 1]
+    assert list_sequences(admin, scopeKey="status", status="pending", limit=1) == [4]
+    assert list_sequences(admin, scopeKey="status", status="approved") == [5]
+    assert list_sequences(admin, scopeKey="status", status="rejected") == [6]
+    assert list_sequences(admin, scopeKey="status", entityId="e1") == [5, 2]
+    assert list_sequences(admin, scopeKey="status", amendedBy="editor@t") == [4, 3, 2, 1]
+    assert list_sequences(admin, scopeKey="status", reasonCategory="delayed-entry") == [1]
+    assert list_sequences(admin, scopeKey="status", fromSequence=2, toSequence=5, limit=2, offset=1) == [4, 3]
     check_problem(admin.get(AMENDMENTS, params={"scopeKey": "status", "status": "maybe"}), 400, "INVALID_REQUEST")
 
 
@@ -114,15 +114,15 @@ def test_queries_know_status_and_transitions(service: Service) -> None:
         ({"EntityID": ""}, ["EntityID"]),
     ],
 )
-def test_bad_corrections_name_their_fields(service: Service, members: dict[str, Any], fields: list[str]) -> None:
-    """Every required member is required, and typed."""
+def test_invalid_amendments_list_their_fields(service: Service, members: dict[str, Any], fields: list[str]) -> None:
+    """Each missing or ill-typed required member is listed in the 400 reply."""
     reply = create(service.caller("editor@t"), "bad", **members)
     assert [field.partition("[")[0] for field in check_failing_fields(reply)] == fields
 
 
 @pytest.mark.parametrize("sent", ["typo", "Other", "", 5, {"a": 1}, ["other"]])
-def test_an_off_list_reason_tells_what_was_sent_and_what_is_allowed(service: Service, sent: Any) -> None:
-    """The reply names both, whatever was sent."""
+def test_an_unknown_reason_lists_the_allowed_ones(service: Service, sent: Any) -> None:
+    """The reply to an unknown reason category contains the sent value and the allowed ones."""
     told = check_problem(create(service.caller("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN")
     assert told["sent"] == sent
     categories = service.caller("viewer@t").get("/oi-api/provenance/reason-categories").json()["categories"]
@@ -131,7 +131,7 @@ def test_an_off_list_reason_tells_what_was_sent_and_what_is_allowed(service: Ser
 
 
 def test_a_scope_is_required_everywhere(service: Service) -> None:
-    """No corrections endpoint falls back to the workspace."""
+    """Every amendments route rejects a request without a scope."""
     admin = service.caller("admin@t")
     for reply in (
         create(admin, None),
@@ -145,18 +145,18 @@ def test_a_scope_is_required_everywhere(service: Service) -> None:
     assert check_failing_fields(admin.get(f"{AMENDMENTS}/chain", params={"scopeKey": "s"})) == ["entityId"]
 
 
-def test_maker_and_checker_are_two(service: Service) -> None:
-    """The author neither approves nor rejects, and nothing changes."""
+def test_authors_cannot_decide_their_amendments(service: Service) -> None:
+    """The author can neither approve nor reject an amendment, and a rejected attempt changes nothing."""
     admin = service.caller("admin@t")
     made = create(admin, "own").json()["RecordID"]
     check_problem(approve(admin, "own", made), 403, "MAKER_CHECKER_VIOLATION")
     check_problem(reject(admin, "own", made), 403, "MAKER_CHECKER_VIOLATION")
-    assert listed(admin, scopeKey="own", status="pending") == [1]
+    assert list_sequences(admin, scopeKey="own", status="pending") == [1]
     check_problem(approve(service.caller("editor@t"), "own", made), 403, "ACCESS_RIGHT_MISSING")
 
 
-def test_a_decided_correction_stays_decided(service: Service) -> None:
-    """A second decision is 409 with the status, to its author too; a transition is no correction."""
+def test_a_decision_is_final(service: Service) -> None:
+    """A second decision is 409 with the status, also for the author; a decision cannot be decided about."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     made = create(editor, "decided").json()["RecordID"]
     rejected = reject(admin, "decided", made).json()
@@ -169,8 +169,8 @@ def test_a_decided_correction_stays_decided(service: Service) -> None:
     check_problem(approve(admin, "elsewhere", made), 404, "AMENDMENT_NOT_FOUND")
 
 
-def test_of_many_decisions_at_once_one_wins(service: Service) -> None:
-    """Simultaneous approvals and rejections leave exactly one transition."""
+def test_concurrent_decisions_append_one(service: Service) -> None:
+    """Concurrent approvals and rejections append exactly one decision."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for number in range(1, 6):
         made = create(editor, "race", EntityID=f"r{number}").json()["RecordID"]
@@ -183,16 +183,16 @@ def test_of_many_decisions_at_once_one_wins(service: Service) -> None:
         assert len(chain) == 2
 
 
-def test_a_service_has_no_say(service: Service) -> None:
-    """Without an identity create, approve and reject are 401 before anything is judged."""
+def test_service_tokens_cannot_amend(service: Service) -> None:
+    """Create, approve and reject return 401 to a service token, before any validation."""
     historian = service.caller("historian")
     for path in (AMENDMENTS, f"{AMENDMENTS}/x/approve", f"{AMENDMENTS}/x/reject"):
         check_problem(historian.post(path, content=b"{"), 401, "UNAUTHENTICATED")
     assert historian.get(AMENDMENTS, params={"scopeKey": "life"}).status_code == 200
 
 
-def test_corrections_are_read_as_events_too(service: Service) -> None:
-    """The events routes read DomainAmendments, filter by actor and own time, and verify it."""
+def test_event_routes_read_amendments(service: Service) -> None:
+    """The events routes read, filter and verify the chain of target DomainAmendments."""
     editor = service.caller("editor@t")
     create(editor, "as-events")
     parameters = {"target": "DomainAmendments", "scopeKey": "as-events"}
@@ -207,8 +207,8 @@ def test_corrections_are_read_as_events_too(service: Service) -> None:
     assert (reply.json()["ChainValid"], reply.json()["Target"]) == (True, "DomainAmendments")
 
 
-def test_the_report_of_an_entity_is_a_page(service: Service) -> None:
-    """Where HTML is preferred the chain comes as a page with everything an auditor asks, and no markup of others."""
+def test_the_report_of_an_entity(service: Service) -> None:
+    """If the client prefers HTML, the amendments of an entity are a page in which all values are escaped."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     text = "<script>alert(1)</script> & more"
     create(editor, "page", ReasonText=text, AmendedRecord={"weight": 11, "<b>": text})

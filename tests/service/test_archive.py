@@ -1,4 +1,4 @@
-"""Telemetry in the cold archive, as a service keeps it."""
+"""Tests of the telemetry archive."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ def send(service: Service, names: Sequence[str]) -> None:
     assert (reply.status_code, reply.json()) == (202, {"accepted": len(names)})
 
 
-def test_what_is_sent_is_archived_and_outlives_the_service(own_service: Service) -> None:
-    """A message is in the archive once, also when the service was killed while it kept it, and is there afterwards."""
+def test_messages_are_archived_once_despite_a_kill(own_service: Service) -> None:
+    """Each message is in the archive exactly once, also if the service is killed while it stores it."""
     names = [f"m-{number}" for number in range(200)]
     own_service.start()
     for first in range(0, len(names), 20):
@@ -35,8 +35,8 @@ def test_what_is_sent_is_archived_and_outlives_the_service(own_service: Service)
     assert archived(own_service.data_dir, "pump-rig") == found
 
 
-def test_what_no_connection_claims_is_archived(own_service: Service) -> None:
-    """An event that is no message of a connection is kept under _unrouted, and the archive has read it all."""
+def test_unrouted_events_are_archived(own_service: Service) -> None:
+    """An event that belongs to no connection is stored under _unrouted, and the archive skips no event."""
     from tests.unit.local.host.test_event_hubs import send as send_raw  # noqa: PLC0415  only here
 
     own_service.start()

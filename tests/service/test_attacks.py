@@ -1,6 +1,6 @@
-"""Hostile principals against one host, while an honest client works as if they were not there.
+"""Tests that hostile principals do not affect an honest client of the same host.
 
-``ATTACK_SECONDS`` sets how long the attacks last.
+``ATTACK_SECONDS`` sets the duration of the attacks.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ RANGE = {"dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00
 
 @pytest.fixture
 def attacked(tmp_path: Path) -> Iterator[Service]:
-    """Return the sample plant with a principal for each attack, and one entity with a long chain of amendments."""
+    """Return the sample plant with one principal per attack and an entity with many amendments."""
     document = (ROOT / "samples" / "workspace.yaml").read_text(encoding="utf-8")
     members = [f"  - {{id: {name}@attack, name: {name}, role: {role}}}\n" for name, role in ATTACKERS.items()]
     path = tmp_path / "workspace.yaml"
@@ -65,7 +65,7 @@ def attacked(tmp_path: Path) -> Iterator[Service]:
 
 
 def amend_often(service: Service) -> None:
-    """Give one entity a chain of long amendments."""
+    """Append many long amendments of one entity."""
     author = service.caller("reports@attack")
     for number in range(CHAIN):
         amendment = {
@@ -83,12 +83,12 @@ def amend_often(service: Service) -> None:
 
 
 def mcp_call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return a call of an MCP tool."""
+    """Return the request body of an MCP tool call."""
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
 
 
 def send_slow_texts(client: httpx.Client) -> Iterator[httpx.Response]:
-    """Send adversarial KQL by every way that KQL comes in, and deeply nested JSON."""
+    """Send expensive KQL to every route that accepts KQL, and deeply nested JSON."""
     yield client.post("/oi-api/warm-queries", json={"query": DEEP})
     accept = {"Accept": "application/json, text/event-stream"}
     for text in SLOW_TEXTS:
@@ -102,7 +102,7 @@ def send_slow_texts(client: httpx.Client) -> Iterator[httpx.Response]:
 
 
 def send_escapes(client: httpx.Client) -> Iterator[httpx.Response]:
-    """Send KQL that would leave the workspace."""
+    """Send KQL that tries to read data outside the workspace."""
     for text in ESCAPES:
         yield client.post("/oi-api/warm-queries", json={"query": text})
 
@@ -114,7 +114,7 @@ def start_downloads(client: httpx.Client) -> Iterator[httpx.Response]:
 
 
 def request_reports(client: httpx.Client) -> Iterator[httpx.Response]:
-    """Request the printable report of the long chain."""
+    """Request the HTML report of the entity with many amendments."""
     query = {"scopeKey": SCOPE, "entityId": ENTITY}
     yield client.get("/oi-api/provenance/amendments/chain", params=query, headers={"Accept": "text/html"})
 
@@ -128,7 +128,7 @@ REQUESTS: dict[str, Callable[[httpx.Client], Iterator[httpx.Response]]] = {
 
 
 def attack(url: str, token: str, name: str, stop: Event, results: "Queue[Result]") -> None:
-    """Repeat the requests of an attack without a pause; report the statuses, 0 for a lost connection."""
+    """Repeat the requests of an attack without a pause and return the counts of statuses; 0 is a lost connection."""
     # Attackers have machines of their own; here their clients must not take the processor from the host.
     os.nice(19)
     headers = {"Authorization": f"Bearer {token}"}
@@ -171,7 +171,7 @@ async def hold_streams(url: str, headers: dict[str, str], stop: Event, statuses:
 
 
 def probe_health(url: str, stop: Event, seconds: list[float], statuses: "Counter[int]") -> None:
-    """Measure how long /healthz takes, each time on a connection of its own."""
+    """Measure the latency of /healthz, each time over a new connection."""
     host = url.removeprefix("http://")
     while not stop.wait(HEALTH_PAUSE):
         begun = time.perf_counter()
@@ -185,8 +185,8 @@ def probe_health(url: str, stop: Event, seconds: list[float], statuses: "Counter
 
 
 @contextmanager
-def attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"]) -> Iterator[None]:
-    """Run all attacks, each in a process of its own, and gather the statuses in the end."""
+def run_attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"]) -> Iterator[None]:
+    """Run each attack in a separate process and collect the statuses."""
     context = multiprocessing.get_context("spawn")
     results: Queue[Result] = context.Queue()
     tokens = {
@@ -207,8 +207,8 @@ def attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"]) -> 
             process.join()
 
 
-def work_honestly(service: Service, folder: Path, until: float) -> Counter[int]:
-    """Run the README's tour once and its requests until a moment; return the statuses of the latter."""
+def run_honest_client(service: Service, folder: Path, until: float) -> Counter[int]:
+    """Run the README's tour once, repeat its requests until a deadline, and return their statuses."""
     folder.mkdir()
     run_tour(service, folder)
     statuses = Counter[int]()
@@ -225,14 +225,14 @@ def work_honestly(service: Service, folder: Path, until: float) -> Counter[int]:
 
 
 @pytest.mark.soak
-def test_an_honest_client_does_not_notice_attacks(attacked: Service, tmp_path: Path) -> None:
-    """Under all attacks at once every honest call succeeds, and 99 of 100 health checks take less than 250 ms."""
+def test_attacks_do_not_affect_an_honest_client(attacked: Service, tmp_path: Path) -> None:
+    """During all attacks, every honest request succeeds and 99 % of health checks take less than 250 ms."""
     stop = multiprocessing.get_context("spawn").Event()
     found, health, seconds = dict[str, Counter[int]](), Counter[int](), list[float]()
     probe = threading.Thread(target=probe_health, args=(attacked.url, stop, seconds, health))
-    with attacks(attacked, stop, found):
+    with run_attacks(attacked, stop, found):
         probe.start()
-        honest = work_honestly(attacked, tmp_path / "tour", time.monotonic() + SECONDS)
+        honest = run_honest_client(attacked, tmp_path / "tour", time.monotonic() + SECONDS)
         stop.set()
         probe.join()
     assert set(honest) <= {200, 202}, honest

@@ -1,4 +1,4 @@
-"""What browsers of other origins are told."""
+"""Tests of CORS and browser security headers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +19,8 @@ PREFLIGHT = {
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service that names one other origin."""
+def cors_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service that allows one other origin."""
     running = Service(
         tmp_path_factory.mktemp("cors") / "data", WORKSPACE, {"CORS_ORIGINS": f"{ORIGIN}/, https://b.example"}
     )
@@ -28,8 +28,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     running.stop()
 
 
-def test_other_origins_are_closed_out_by_default(service: Service) -> None:
-    """Without a named origin no reply lets another origin read it, and a preflight is refused."""
+def test_other_origins_are_rejected_by_default(service: Service) -> None:
+    """Without a configured origin, no reply allows another origin and a preflight is rejected."""
     caller = service.anonymous()
     for reply in (
         caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT),
@@ -39,9 +39,9 @@ def test_other_origins_are_closed_out_by_default(service: Service) -> None:
     assert caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT).status_code == 405
 
 
-def test_named_origin_may_call(opened: Service) -> None:
-    """A named origin gets its preflight answered and may read replies, errors too; others still may not."""
-    caller = opened.anonymous()
+def test_an_allowed_origin_can_call(cors_service: Service) -> None:
+    """An allowed origin passes the preflight and can read replies, also errors; other origins cannot."""
+    caller = cors_service.anonymous()
     preflight = caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT)
     assert preflight.status_code == 204
     assert preflight.headers["access-control-allow-origin"] == ORIGIN
@@ -57,15 +57,15 @@ def test_named_origin_may_call(opened: Service) -> None:
     assert caller.options("/oi-api/nothing", headers=PREFLIGHT).status_code == 404
 
 
-def test_named_origin_may_use_the_protocol_of_assistants(opened: Service) -> None:
-    """A script of a named origin calls the MCP server with the headers of its revisions; others are still refused."""
+def test_an_allowed_origin_can_use_mcp(cors_service: Service) -> None:
+    """An allowed origin can call the MCP server with the protocol's headers; other origins are rejected."""
     needed = ["authorization", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"]
     asked = PREFLIGHT | {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": ",".join(needed)}
-    preflight = opened.anonymous().options(MCP, headers=asked)
+    preflight = cors_service.anonymous().options(MCP, headers=asked)
     assert preflight.status_code == 204
     allowed = preflight.headers["access-control-allow-headers"].lower().split(", ")
     assert set(needed) | {"last-event-id"} <= set(allowed)
-    caller = opened.caller("viewer@t")
+    caller = cors_service.caller("viewer@t")
     for origin in (ORIGIN, "https://b.example"):
         reply = caller.post(MCP, json=PING, headers={"Origin": origin, "MCP-Protocol-Version": "2025-11-25"})
         assert (reply.status_code, reply.json()["result"]) == (200, {})
@@ -77,9 +77,9 @@ def test_named_origin_may_use_the_protocol_of_assistants(opened: Service) -> Non
     )
 
 
-def test_scripts_may_read_what_replies_tell(opened: Service) -> None:
-    """Every header that the API's description names, and those of errors, limits and queries, are exposed."""
-    reply = opened.caller("admin@t").get("/oi-api/openapi", headers={"Origin": ORIGIN})
+def test_documented_headers_are_exposed(cors_service: Service) -> None:
+    """All documented response headers, and those of errors, limits and queries, are exposed to scripts."""
+    reply = cors_service.caller("admin@t").get("/oi-api/openapi", headers={"Origin": ORIGIN})
     exposed = {name.lower() for name in reply.headers["access-control-expose-headers"].split(", ")}
     operations = [one for path in reply.json()["paths"].values() for one in path.values() if isinstance(one, dict)]
     answers = [answer for one in operations for answer in one.get("responses", {}).values()]
@@ -93,8 +93,8 @@ def test_scripts_may_read_what_replies_tell(opened: Service) -> None:
     }
 
 
-def test_every_reply_is_told_to_keep_to_itself(service: Service) -> None:
-    """Replies are not sniffed, framed, or stored, and send no referrer; those of the host itself, too."""
+def test_every_reply_has_security_headers(service: Service) -> None:
+    """No reply can be sniffed, framed or cached or sends a referrer, including replies of the host itself."""
     client = service.anonymous()
     replies = [client.get(path) for path in ("/healthz", "/oi-api/warm-queries", "/nothing", "/files/none/none")]
     replies.append(client.get("/healthz?" + "a" * 60_000))

@@ -1,4 +1,4 @@
-"""The web console's page and files, the way to it, and signing in by a link of the local host."""
+"""Tests of the web console's files and of sign-in links."""
 
 import subprocess
 import sys
@@ -11,13 +11,13 @@ BUILT = (ROOT / "static" / "console" / "index.html").is_file()
 needs_build = pytest.mark.skipif(not BUILT, reason="the console is not built: make assets needs npm")
 
 
-def code_of(link: str) -> str:
+def extract_code(link: str) -> str:
     """Return the code of a sign-in link."""
     return link.partition("#sign-in=")[2]
 
 
-def test_root_leads_to_the_console(service: Service) -> None:
-    """The root and the address without its slash lead to the console; other methods are refused as everywhere."""
+def test_root_redirects_to_the_console(service: Service) -> None:
+    """The root and the address without a slash redirect to the console; other methods are rejected."""
     caller = service.anonymous()
     for path, status in (("/", 302), ("/console", 308)):
         reply = caller.get(path)
@@ -25,8 +25,8 @@ def test_root_leads_to_the_console(service: Service) -> None:
     assert check_problem(caller.post("/"), 405, "METHOD_NOT_ALLOWED")["allow"] == ["GET", "HEAD"]
 
 
-def test_console_may_run_nothing_but_its_files(service: Service) -> None:
-    """The page is public HTML, built or not, under a policy without inline code, inline styles or other origins."""
+def test_console_runs_only_its_own_files(service: Service) -> None:
+    """The page is public HTML with a policy that forbids inline code, inline styles and other origins."""
     reply = service.anonymous().get("/console/")
     assert reply.status_code == 200
     assert reply.headers["content-type"] == "text/html; charset=utf-8"
@@ -40,8 +40,8 @@ def test_console_may_run_nothing_but_its_files(service: Service) -> None:
 
 
 @needs_build
-def test_hashed_files_are_kept_for_good(service: Service) -> None:
-    """A file with a hash in its name is kept for a year; the page that names it is asked for each time."""
+def test_hashed_files_are_cached_for_a_year(service: Service) -> None:
+    """A file with a hash in its name is cached for a year; the page itself is revalidated each time."""
     caller = service.anonymous()
     page = caller.get("/console/")
     assert page.headers["cache-control"] == "no-cache"
@@ -52,12 +52,12 @@ def test_hashed_files_are_kept_for_good(service: Service) -> None:
         check_problem(caller.get(f"/console/{name}"), 404, "FILE_NOT_FOUND")
 
 
-def test_link_signs_an_administrator_in_once(own_module_service: Service) -> None:
-    """The printed code gives a token of the first administrator, once, and an audit event tells of the token."""
+def test_a_sign_in_link_works_once(own_module_service: Service) -> None:
+    """The printed code gives a token of the first administrator once, and an audit event records the token."""
     service = own_module_service
     assert service.sign_in_link.startswith(f"{service.url}/console/#sign-in=")
     caller = service.anonymous()
-    body = {"code": code_of(service.sign_in_link)}
+    body = {"code": extract_code(service.sign_in_link)}
     given = caller.post("/local/sign-in", json=body)
     assert given.status_code == 200
     assert given.headers["cache-control"] == "no-store"
@@ -74,29 +74,29 @@ def test_link_signs_an_administrator_in_once(own_module_service: Service) -> Non
 
 
 def test_link_for_a_member(service: Service) -> None:
-    """The command makes a link for any member; an unknown or disabled one gets no token."""
+    """The command creates a link for any member; an unknown or disabled member gets no token."""
 
-    def exchanged(member: str) -> int:
+    def exchange_code(member: str) -> int:
         command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(service.data_dir), "--as", member]
         link = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
-        reply = service.anonymous().post("/local/sign-in", json={"code": code_of(link)})
+        reply = service.anonymous().post("/local/sign-in", json={"code": extract_code(link)})
         if reply.status_code == 200:
             who = service.anonymous(bearer=reply.json()["token"]).get("/workspace/api/keys/whoami").json()
             assert who["principal"] == member
         return reply.status_code
 
-    assert [exchanged(member) for member in ("viewer@t", "nobody@t")] == [200, 401]
+    assert [exchange_code(member) for member in ("viewer@t", "nobody@t")] == [200, 401]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"code": 1}', b"{}"])
-def test_exchange_wants_a_code(service: Service, body: bytes) -> None:
-    """A body without a code is a 400, another method a 405."""
+def test_exchange_requires_a_code(service: Service, body: bytes) -> None:
+    """A body without a code is 400; another method is 405."""
     check_problem(service.anonymous().post("/local/sign-in", content=body), 400, "INVALID_REQUEST")
     check_problem(service.anonymous().get("/local/sign-in"), 405, "METHOD_NOT_ALLOWED")
 
 
-def test_configuration_says_nothing_where_nothing_is_configured(service: Service) -> None:
-    """Without Entra ID the console is told of no way to sign in but keys and tokens."""
+def test_console_configuration_without_entra(service: Service) -> None:
+    """Without Entra ID, the console's configuration contains no sign-in settings."""
     reply = service.anonymous().get("/console/config.json")
     assert (reply.status_code, reply.json()) == (200, {"entra": None})
     assert reply.headers["cache-control"] == "no-cache"

@@ -1,4 +1,4 @@
-"""What routes answer about records that somebody damaged in the store."""
+"""Tests of replies about audit records that were changed in the store."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ DEEP = b'{"RecordID":"000000000003","x":%b}' % (b"[" * 300 + b"]" * 300)
 
 
 def damage(service: Service, target: str, scope: str, sequence: int, canonical: object) -> None:
-    """Put something else in the place of a record's content."""
+    """Replace the content of a stored record."""
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         sql = "UPDATE records SET canonical = ? WHERE sequence = ? AND chain = "
         sql += "(SELECT chain FROM chains WHERE target = ? AND scope = ?)"
@@ -27,15 +27,15 @@ def damage(service: Service, target: str, scope: str, sequence: int, canonical: 
 
 @pytest.fixture(scope="module")
 def editor(own_module_service: Service) -> httpx.Client:
-    """An editor of a service whose file the tests damage."""
+    """Return an editor of a service whose database the tests damage."""
     return own_module_service.caller("editor@t")
 
 
 @pytest.mark.parametrize("content", [b"garbage", 5, "text", b"[]", b'{"a":1},{"b":2}', DEEP])
-def test_events_beside_a_damaged_one_are_still_read(
+def test_damaged_events_are_reported_and_others_read(
     own_module_service: Service, editor: httpx.Client, content: object
 ) -> None:
-    """Query and export answer 200 with a stand-in and name it in a header; verify says where the chain breaks."""
+    """Query and export replace a damaged record and list it in a header; verify reports the position."""
     scope = f"damaged {content!r}"
     records = [write(editor, scope, EntityID=f"e{number}").json() for number in range(5)]
     damage(own_module_service, "DomainEvents", scope, 3, content)
@@ -65,10 +65,8 @@ def test_events_beside_a_damaged_one_are_still_read(
     assert "x-provenance-damaged" not in editor.get(f"{EVENTS}/query", params={"scopeKey": "never"}).headers
 
 
-def test_a_damaged_correction_is_shown_as_such_and_not_decided(
-    own_module_service: Service, editor: httpx.Client
-) -> None:
-    """Its approval is 409, the lists and the printable report tell it; another correction goes on."""
+def test_a_damaged_amendment_cannot_be_decided(own_module_service: Service, editor: httpx.Client) -> None:
+    """A damaged amendment cannot be approved (409) and is marked in lists and in the report; others can."""
     admin = own_module_service.caller("admin@t")
     for _ in range(2):
         create(editor, "damaged")
@@ -88,60 +86,60 @@ def test_a_damaged_correction_is_shown_as_such_and_not_decided(
     assert approve(admin, "damaged", "000000000002").status_code == 200
 
 
-def forget(service: Service, scope: str, sequence: int, change: str) -> None:
-    """Change filter fields of a record of corrections."""
+def change_filter_fields(service: Service, scope: str, sequence: int, change: str) -> None:
+    """Change the filter fields of a record in an amendments chain."""
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         sql = f"UPDATE records SET {change} WHERE sequence = ? AND chain = "
         sql += "(SELECT chain FROM chains WHERE target = 'DomainAmendments' AND scope = ?)"
         assert file.execute(sql, (sequence, scope)).rowcount == 1
 
 
-def page_of(client: httpx.Client, scope: str) -> str:
-    """Return the printable page of the usual entity."""
+def read_report(client: httpx.Client, scope: str) -> str:
+    """Return the HTML report of the example entity."""
     parameters = {"scopeKey": scope, "entityId": "B-1"}
     return client.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html"}).text
 
 
 @pytest.mark.parametrize("column", ["status", "amendment_id", "entity_id", "user_id", "timestamp"])
-def test_a_decision_without_its_filter_fields_decides(
+def test_a_decision_with_changed_filter_fields_counts(
     own_module_service: Service, editor: httpx.Client, column: str
 ) -> None:
-    """It is listed, it cannot be made again, and the page tells it and that the store says something else."""
+    """A decision with changed filter fields is listed, cannot be repeated, and is marked in the report."""
     admin, scope = own_module_service.caller("admin@t"), f"forgotten {column}"
     made = create(editor, scope).json()["RecordID"]
     decision = approve(admin, scope, made).json()
-    assert "verify the chain" not in page_of(admin, scope)
-    forget(own_module_service, scope, 2, f"{column} = NULL")
+    assert "verify the chain" not in read_report(admin, scope)
+    change_filter_fields(own_module_service, scope, 2, f"{column} = NULL")
     reply = admin.get(AMENDMENTS, params={"scopeKey": scope})
     assert [record["RecordID"] for record in reply.json()] == ["000000000002", "000000000001"]
     told = check_problem(reject(admin, scope, made), 409, "AMENDMENT_NOT_PENDING")
     assert told["currentStatus"] == "approved"
-    page = page_of(admin, scope)
+    page = read_report(admin, scope)
     assert '<span class="status">approved</span>' in page
     assert "pending" not in page
     assert "verify the chain" in page
     assert decision["Hash"] in page
 
 
-def test_the_page_shows_what_a_signature_means(own_module_service: Service, editor: httpx.Client) -> None:
-    """The meaning of a decision and its Hash stand beside who and when."""
+def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service, editor: httpx.Client) -> None:
+    """The report shows the meaning and the Hash of a decision next to its principal and time."""
     admin = own_module_service.caller("admin@t")
     for decide, meaning in ((approve, "approval"), (reject, "rejection")):
         scope = f"signed {meaning}"
         decision = decide(admin, scope, create(editor, scope).json()["RecordID"]).json()
-        page = page_of(admin, scope)
+        page = read_report(admin, scope)
         assert f"<dt>Meaning of the signature</dt><dd>{meaning}</dd>" in page
         assert f"The decision: Hash {decision['Hash']}" in page
 
 
-def test_a_page_over_its_cap_tells_decisions_beyond_it(own_module_service: Service, editor: httpx.Client) -> None:
-    """Though the entity's records are cut at a thousand, none that is decided is shown as pending."""
+def test_a_truncated_report_shows_all_decisions(own_module_service: Service, editor: httpx.Client) -> None:
+    """If a report is cut at a thousand records, it still shows the decision about each amendment in it."""
     admin, scope = own_module_service.caller("admin@t"), "over the cap"
     made = create(editor, scope).json()["RecordID"]
     with ThreadPoolExecutor(16) as pool:
         assert all(reply.status_code == 201 for reply in pool.map(lambda _: create(editor, scope), range(1_000)))
     approve(admin, scope, made)
-    page = page_of(admin, scope)
+    page = read_report(admin, scope)
     assert "not complete" in page
     assert f'<h2>{made} <span class="status">approved</span>' in page
     assert page.count('<span class="status">pending</span>') == 999

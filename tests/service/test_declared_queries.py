@@ -1,4 +1,4 @@
-"""Queries of the workspace document, held against the embedded engine where the document is applied."""
+"""Tests of the validation of queries in the workspace document with the embedded engine."""
 
 import os
 import subprocess
@@ -11,8 +11,8 @@ from tests.service.local_service import ROOT, Service
 DRAFT = 'kql: "Telemetry | count"'
 
 
-def faulty(folder: Path) -> Path:
-    """Write a workspace document with a query that does not parse, and return it."""
+def write_invalid_document(folder: Path) -> Path:
+    """Write a workspace document with a query that cannot be parsed, and return its path."""
     file = folder / "workspace.yaml"
     text = WORKSPACE.read_text(encoding="utf-8")
     assert DRAFT in text
@@ -20,9 +20,9 @@ def faulty(folder: Path) -> Path:
     return file
 
 
-def test_apply_beside_a_running_host_refuses_what_does_not_bind(service: Service, tmp_path: Path) -> None:
-    """The command finds the host's engine by the data directory, and tells the query's place in the file."""
-    command = [sys.executable, "-m", "shared.commands.workspace", "apply", str(faulty(tmp_path))]
+def test_apply_rejects_invalid_queries(service: Service, tmp_path: Path) -> None:
+    """`apply` finds the running host's engine and reports the line of an invalid query in the document."""
+    command = [sys.executable, "-m", "shared.commands.workspace", "apply", str(write_invalid_document(tmp_path))]
     environment = {**os.environ, "DATA_DIR": str(service.data_dir)}
     environment.pop("KUSTO_URI", None)
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -31,9 +31,9 @@ def test_apply_beside_a_running_host_refuses_what_does_not_bind(service: Service
     assert "(line 1, column " in done.stderr
 
 
-def test_a_first_start_tells_of_a_query_that_does_not_bind(tmp_path: Path) -> None:
-    """The host starts, and its log has the query's place in the file."""
-    running = Service(tmp_path / "data", faulty(tmp_path)).start()
+def test_the_first_start_logs_invalid_queries(tmp_path: Path) -> None:
+    """The host starts with an invalid query and logs its line in the document."""
+    running = Service(tmp_path / "data", write_invalid_document(tmp_path)).start()
     try:
         assert "warmQueries[2].kql: " in running.log()
         assert running.caller("editor@t").get("/oi-api/warm-queries").status_code == 200

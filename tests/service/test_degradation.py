@@ -1,4 +1,4 @@
-"""What fails alone: while one thing that the service stands on is away, everything else goes on, and it comes back."""
+"""Tests that the failure of one dependency affects only the routes that need it."""
 
 import os
 import signal
@@ -41,28 +41,28 @@ EVERYTHING = ("alive", "token", *REQUESTS)
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service whose parts the tests take away and give back, one at a time."""
+    """Return a service whose dependencies the tests stop and start one at a time."""
     settings = {"REFRESH_SECONDS": "1", "QUERY_TIMEOUT_SECONDS": "3"}
     running = Service(tmp_path_factory.mktemp("degraded") / "data", WORKSPACE, settings).start()
     yield running
     assert running.stop() == 0
 
 
-class Plant:
-    """What is asked of it, each by its name."""
+class Probe:
+    """Named requests to the service under test."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._caller = service.caller("admin@t")
 
-    def ask(self, name: str) -> httpx.Response:
-        """Ask for one thing, and fail when the answer takes long."""
+    def send(self, name: str) -> httpx.Response:
+        """Send a named request and check its duration."""
         started = time.monotonic()
-        reply = self._asked(name)
+        reply = self._send(name)
         assert time.monotonic() - started < SLOWEST_SECONDS, name
         return reply
 
-    def _asked(self, name: str) -> httpx.Response:
+    def _send(self, name: str) -> httpx.Response:
         if name == "alive":
             return self._service.anonymous().get("/healthz")
         if name == "token":
@@ -70,30 +70,30 @@ class Plant:
         method, path, options = REQUESTS[name]
         return self._caller.request(method, path, **options)
 
-    def works_with_a_key(self) -> None:
-        """Fail unless a request with an API key is answered at once; its last use is noted beside it."""
+    def check_key(self) -> None:
+        """Check that a request with an API key succeeds without delay."""
         key = self._service.key("viewer@t")
         reply = self._service.anonymous(key).post("/v1/plant-t/graphql", json={"query": "{ workspace { id } }"})
         assert reply.is_success, reply.text
 
-    def works(self, *names: str) -> None:
-        """Fail unless all of these are done."""
-        replies = {name: self.ask(name) for name in names}
+    def check_success(self, *names: str) -> None:
+        """Check that all of the named requests succeed."""
+        replies = {name: self.send(name) for name in names}
         assert not {name: reply.text for name, reply in replies.items() if not reply.is_success}
 
-    def unavailable(self, name: str, code: str) -> None:
-        """Fail unless this is refused as unavailable, with a time to come again."""
-        reply = self.ask(name)
+    def check_unavailable(self, name: str, code: str) -> None:
+        """Check that a named request returns 503 with the code and a Retry-After header."""
+        reply = self.send(name)
         check_problem(reply, 503, code)
         assert int(reply.headers["retry-after"]) >= 1
 
-    def recovers(self, *names: str) -> None:
-        """Wait until all of these are done again."""
+    def wait_for_recovery(self, *names: str) -> None:
+        """Wait until all of the named requests succeed again."""
         for name in names:
-            wait_until(lambda name=name: self.ask(name), lambda reply: reply.is_success, 60)  # type: ignore[misc]
+            wait_until(lambda name=name: self.send(name), lambda reply: reply.is_success, 60)  # type: ignore[misc]
 
-    def ready(self, *failing: str) -> None:
-        """Wait until the service is ready, or says that these are failing: to an authorised caller alone."""
+    def wait_for_readiness(self, *failing: str) -> None:
+        """Wait until /readyz lists exactly these failing dependencies, which only authorized callers see."""
         if not failing:
             wait_until(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 200, 60)
             return
@@ -103,12 +103,12 @@ class Plant:
             assert "failing" not in check_problem(stranger.get("/readyz"), 503, "NOT_READY")
 
 
-def others(*names: str) -> tuple[str, ...]:
-    """Return everything but these."""
+def other_names(*names: str) -> tuple[str, ...]:
+    """Return all names except the given ones."""
     return tuple(name for name in EVERYTHING if name not in names)
 
 
-def engine_of(service: Service) -> int:
+def find_engine(service: Service) -> int:
     """Return the process id of the query engine."""
     found = subprocess.run(
         ["pgrep", "-P", str(service.pid), "-f", "emulators.kusto"], capture_output=True, text=True, check=True
@@ -117,48 +117,48 @@ def engine_of(service: Service) -> int:
     return pid
 
 
-def test_everything_works(plant: Service) -> None:
-    """With all in its place everything is done, and the service is ready."""
-    asked = Plant(plant)
-    asked.works(*EVERYTHING)
-    asked.ready()
+def test_all_requests_succeed(plant: Service) -> None:
+    """If all dependencies work, all requests succeed and the service is ready."""
+    probe = Probe(plant)
+    probe.check_success(*EVERYTHING)
+    probe.wait_for_readiness()
 
 
-def test_a_killed_engine_is_missed_by_queries_alone(plant: Service) -> None:
-    """Queries are unavailable until the engine is back, which needs no restart; telemetry sent meanwhile arrives."""
-    asked = Plant(plant)
+def test_a_killed_engine_affects_only_queries(plant: Service) -> None:
+    """Queries return 503 until the engine is back without a restart; telemetry sent meanwhile is stored."""
+    probe = Probe(plant)
     before = count_rows(plant.caller("editor@t"), "press")
-    os.kill(engine_of(plant), signal.SIGKILL)
-    wait_until(lambda: asked.ask("query"), lambda reply: reply.status_code == 503)
-    asked.works("telemetry")
-    asked.recovers("query")
-    asked.works(*EVERYTHING)
-    asked.ready()
+    os.kill(find_engine(plant), signal.SIGKILL)
+    wait_until(lambda: probe.send("query"), lambda reply: reply.status_code == 503)
+    probe.check_success("telemetry")
+    probe.wait_for_recovery("query")
+    probe.check_success(*EVERYTHING)
+    probe.wait_for_readiness()
     wait_until(lambda: count_rows(plant.caller("editor@t"), "press"), lambda now: now >= before + 2, 60)
 
 
-def test_an_engine_that_hangs_holds_up_queries_alone(plant: Service) -> None:
-    """While it does not answer, queries end by their time-out; all else works; then they are answered again."""
-    asked = Plant(plant)
-    engine = engine_of(plant)
+def test_a_hanging_engine_affects_only_queries(plant: Service) -> None:
+    """While the engine hangs, queries time out and all other requests succeed."""
+    probe = Probe(plant)
+    engine = find_engine(plant)
     os.kill(engine, signal.SIGSTOP)
     try:
-        reply = asked.ask("query")
+        reply = probe.send("query")
         assert (reply.status_code, reply.json()["code"]) in {
             (504, "QUERY_TIMEOUT"),
             (503, "QUERY_ENGINE_UNAVAILABLE"),
         }, reply.text
-        asked.works(*others("query"))
-        asked.ready("query engine")
+        probe.check_success(*other_names("query"))
+        probe.wait_for_readiness("query engine")
     finally:
         os.kill(engine, signal.SIGCONT)
-    asked.recovers("query")
-    asked.ready()
+    probe.wait_for_recovery("query")
+    probe.wait_for_readiness()
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a file's one lock for writers."""
+def lock_database(path: Path) -> Iterator[None]:
+    """Hold the write lock of a SQLite file."""
     connection = sqlite3.connect(path, autocommit=True)
     connection.execute("BEGIN EXCLUSIVE")
     try:
@@ -179,60 +179,60 @@ def locked(path: Path) -> Iterator[None]:
         ("rate-limits.sqlite", "", "", ()),
     ],
 )
-def test_a_locked_file_is_missed_by_its_writers_alone(
+def test_a_locked_database_affects_only_its_writers(
     plant: Service, file: str, missed: str, code: str, failing: tuple[str, ...]
 ) -> None:
-    """What writes to a file that another process holds ends as unavailable in time; readers and all else go on."""
-    asked = Plant(plant)
-    with locked(plant.data_dir / file):
+    """Requests that write to a locked database return 503 in time; all other requests succeed."""
+    probe = Probe(plant)
+    with lock_database(plant.data_dir / file):
         if missed:
-            asked.unavailable(missed, code)
+            probe.check_unavailable(missed, code)
         # Minting is audited, too.
-        asked.works(*others(missed, *(["token"] if missed == "event" else [])))
-        asked.works_with_a_key()
+        probe.check_success(*other_names(missed, *(["token"] if missed == "event" else [])))
+        probe.check_key()
         if failing:
-            asked.ready(*failing)
-    asked.recovers(*EVERYTHING)
-    asked.ready()
+            probe.wait_for_readiness(*failing)
+    probe.wait_for_recovery(*EVERYTHING)
+    probe.wait_for_readiness()
 
 
-def test_a_missing_blob_store_is_missed_by_downloads_alone(plant: Service) -> None:
-    """Without the archive's folder nothing else suffers; what was sent meanwhile is in a download made afterwards."""
-    asked, blobs = Plant(plant), plant.data_dir / "blobs"
+def test_a_missing_blob_store_affects_only_downloads(plant: Service) -> None:
+    """Without the blob store only downloads fail; later downloads contain the messages sent meanwhile."""
+    probe, blobs = Probe(plant), plant.data_dir / "blobs"
     away = blobs.with_name("away")
-    asked.works("telemetry")
+    probe.check_success("telemetry")
     wait_until(lambda: list(blobs.rglob("*.parquet")), bool, 60)
     mark = f"m-{time.monotonic()}"
     blobs.rename(away)
     blobs.write_text("no folder")
     try:
-        asked.ready("cold data")
-        asked.works(*EVERYTHING)
+        probe.wait_for_readiness("cold data")
+        probe.check_success(*EVERYTHING)
         sent = plant.caller("editor@t").post("/oi-api/telemetry/press", json={"messageId": mark})
         assert sent.status_code == 202
     finally:
         blobs.unlink()
         away.rename(blobs)
-    asked.ready()
-    wait_until(lambda: _downloaded(plant), lambda text: mark in text, 90)
-    asked.works(*EVERYTHING)
+    probe.wait_for_readiness()
+    wait_until(lambda: _download_rows(plant), lambda text: mark in text, 90)
+    probe.check_success(*EVERYTHING)
 
 
-def _downloaded(service: Service) -> str:
+def _download_rows(service: Service) -> str:
     caller = service.caller("editor@t")
     reply = caller.post("/oi-api/downloads/data-connections/press", json=DOWNLOAD, headers={"Prefer": "wait=30"})
     assert reply.is_success, reply.text
     return "".join(service.anonymous().get(file["url"]).text for file in reply.json().get("files", []))
 
 
-def test_without_a_message_service_only_listeners_wait(tmp_path: Path) -> None:
-    """Where nobody carries the live stream everything else works, telemetry included."""
+def test_without_web_pubsub_only_streams_fail(tmp_path: Path) -> None:
+    """Without Web PubSub all requests but live streams succeed."""
     settings = {"WEB_PUBSUB_ENDPOINT": "http://127.0.0.1:9", "WEB_PUBSUB_ACCESS_KEY": "k" * 32}
     service = Service(tmp_path / "data", WORKSPACE, settings).start()
     try:
-        asked = Plant(service)
-        asked.works(*EVERYTHING)
-        asked.ready()
+        probe = Probe(service)
+        probe.check_success(*EVERYTHING)
+        probe.wait_for_readiness()
         wait_until(lambda: count_rows(service.caller("editor@t"), "press"), lambda stored: stored == 1, 60)
     finally:
         assert service.stop() == 0

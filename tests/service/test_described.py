@@ -1,4 +1,4 @@
-"""The service does what its OpenAPI document says, as Schemathesis sees it."""
+"""Tests of the service against its OpenAPI document with Schemathesis."""
 
 import subprocess
 import sys
@@ -11,8 +11,8 @@ from tests.service.local_service import Service
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 
 
-def checked(service: Service, tmp_path: Path, *options: str) -> None:
-    """Let Schemathesis call everything that an editor is shown, with all of its checks."""
+def run_schemathesis(service: Service, tmp_path: Path, *options: str) -> None:
+    """Run Schemathesis on all operations that an editor may use."""
     caller = service.caller("editor@t")
     paths = caller.get("/oi-api/openapi").json()["paths"]
     command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(CONFIGURATION)]
@@ -25,13 +25,13 @@ def checked(service: Service, tmp_path: Path, *options: str) -> None:
     assert f"Tested: {sum(map(len, paths.values())) - 1}\n" in done.stdout, done.stdout
 
 
-def test_service_does_what_it_describes(own_service: Service, tmp_path: Path) -> None:
-    """Examples, bounds and some random requests are answered as the description says, valid and invalid ones."""
-    checked(own_service.start(), tmp_path, "--max-examples", "2")
+def test_the_service_follows_its_description(own_service: Service, tmp_path: Path) -> None:
+    """Replies to valid and invalid requests follow the OpenAPI document."""
+    run_schemathesis(own_service.start(), tmp_path, "--max-examples", "2")
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_service_does_what_it_describes_for_long(own_service: Service, tmp_path: Path, seed: int) -> None:
-    """The same with many random requests."""
-    checked(own_service.start(), tmp_path, "--max-examples", "60", "--seed", str(seed))
+def test_the_service_follows_its_description_soak(own_service: Service, tmp_path: Path, seed: int) -> None:
+    """The same rule holds for many random requests."""
+    run_schemathesis(own_service.start(), tmp_path, "--max-examples", "60", "--seed", str(seed))

@@ -1,4 +1,4 @@
-"""The OpenAPI document as linters see it; each rule that is off has its reason in the rule files."""
+"""Tests of the OpenAPI document with linters; the rule files give the reason for each disabled rule."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(bool(running.missing()), reason=running.missing(
 
 @pytest.fixture(scope="module")
 def document(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file with everything that an administrator is shown."""
+    """Return a file with the OpenAPI document of an administrator."""
     reply = service.caller("admin@t").get("/oi-api/openapi")
     assert reply.status_code == 200, reply.text
     path = tmp_path_factory.mktemp("lint") / "openapi.json"
@@ -22,7 +22,7 @@ def document(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def test_spectral_finds_nothing(document: Path) -> None:
-    """Spectral's rules for OpenAPI and those after OWASP's API Security Top 10 find nothing."""
+    """Spectral reports no violation of its OpenAPI and OWASP API Security rules."""
     done = running.script(
         "node_modules/@stoplight/spectral-cli/dist/index.js",
         *("lint", str(document), "--ruleset", str(running.FOLDER / "spectral.yaml"), "-f", "json"),
@@ -33,7 +33,7 @@ def test_spectral_finds_nothing(document: Path) -> None:
 
 
 def test_redocly_finds_nothing(document: Path) -> None:
-    """Redocly's strict rules find nothing."""
+    """Redocly reports no violation of its strict rules."""
     done = running.script(
         "node_modules/@redocly/cli/bin/cli.js",
         *("lint", str(document), "--config", str(running.FOLDER / "redocly.yaml"), "--format", "json"),

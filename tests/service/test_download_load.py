@@ -1,4 +1,4 @@
-"""Downloads of many rows."""
+"""Load tests of downloads."""
 
 import csv
 import json
@@ -27,8 +27,8 @@ csv.field_size_limit(LONGEST)
 
 
 @pytest.fixture
-def archived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """Return a service, not started, whose archive holds ten million rows of a day."""
+def service_with_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """Return a service, not started, whose archive contains ten million rows of one day."""
     monkeypatch.setattr(downloads, "ROWS", ROWS)
     monkeypatch.setattr(downloads, "CONNECTION", "lathe")
     downloads.fill_archive(tmp_path / "data" / "blobs" / "cold")
@@ -42,46 +42,46 @@ type Make = Callable[[dict[str, str]], Service]
 
 @pytest.fixture
 def make_service(tmp_path: Path) -> Iterator[Make]:
-    """Return what makes a service, not started, with some settings; it is stopped in the end."""
+    """Return a function that creates a service with given settings; the services are stopped after the test."""
     made: list[Service] = []
 
-    def make(environment: dict[str, str]) -> Service:
+    def create(environment: dict[str, str]) -> Service:
         made.append(Service(tmp_path / "data", WORKSPACE, environment))
         return made[-1]
 
-    yield make
+    yield create
     for service in made:
         service.stop()
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_ten_million_rows_survive_a_kill_in_bounded_memory(archived: Service, form: str) -> None:
-    """Killed in the middle, the download completes after the restart, each row once, in at most 600 MB over idle."""
+def test_ten_million_rows_survive_a_kill_in_bounded_memory(service_with_archive: Service, form: str) -> None:
+    """A killed service completes a download of ten million rows, each once, with at most 600 MB more than idle."""
     end = downloads.START + timedelta(hours=downloads.HOURS)
     body = {"format": form, "dateRange": {"start": downloads.START.isoformat(), "end": end.isoformat()}}
-    editor = archived.start().caller("editor@t")
+    editor = service_with_archive.start().caller("editor@t")
     job = editor.post("/oi-api/downloads/data-connections/lathe", json=body).json()
-    scratch = archived.data_dir / "scratch"
+    scratch = service_with_archive.data_dir / "scratch"
     wait_until(lambda: sum(path.stat().st_size for path in scratch.rglob("0*")), lambda written: written > 1_000_000)
-    archived.kill()
-    editor = archived.start().caller("editor@t")
-    assert archived._process is not None
-    pid, peaks = archived._process.pid, []
+    service_with_archive.kill()
+    editor = service_with_archive.start().caller("editor@t")
+    assert service_with_archive._process is not None
+    pid, peaks = service_with_archive._process.pid, []
     idle = resident_mb(pid)
 
-    def look() -> dict[str, object]:
+    def is_complete() -> dict[str, object]:
         peaks.append(resident_mb(pid))
         shown: dict[str, object] = editor.get(job["statusUrl"]).json()
         return shown
 
-    done = wait_until(look, lambda shown: shown["status"] not in ("pending", "running"), 300)
+    done = wait_until(is_complete, lambda shown: shown["status"] not in ("pending", "running"), 300)
     total = ROWS // downloads.HOURS * downloads.HOURS
     assert (done["status"], done["progress"]) == (
         "completed",
         {"connectionsDone": 1, "connectionsTotal": 1, "rows": total},
     )
-    files = archived.data_dir / "blobs" / "downloads" / job["downloadId"] / "lathe" / "*"
+    files = service_with_archive.data_dir / "blobs" / "downloads" / job["downloadId"] / "lathe" / "*"
     reader = {"csv": "read_csv", "jsonl": "read_ndjson", "parquet": "read_parquet"}[form]
     query = f"SELECT count(*), count(DISTINCT \"messageId\") FROM {reader}('{files}')"
     [found] = duckdb.connect().execute(query).fetchall()
@@ -90,10 +90,10 @@ def test_ten_million_rows_survive_a_kill_in_bounded_memory(archived: Service, fo
 
 
 @pytest.mark.soak
-def test_a_small_download_does_not_wait_for_ten_large_ones(
+def test_a_small_download_overtakes_large_ones(
     make_service: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one principal's ten large downloads are worked on, another's small one completes first."""
+    """A small download of one principal completes before the ten large ones of another principal."""
     monkeypatch.setattr(downloads, "ROWS", SHARED_ROWS)
     monkeypatch.setattr(downloads, "CONNECTION", "lathe")
     downloads.fill_archive(tmp_path / "data" / "blobs" / "cold")
@@ -116,7 +116,7 @@ def test_a_small_download_does_not_wait_for_ten_large_ones(
 @pytest.mark.soak
 @pytest.mark.parametrize("merged", [False, True])
 def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make, *, merged: bool) -> None:
-    """A gigabyte of messages of 256 KiB is downloaded in every format, each once, in at most 550 MB over idle."""
+    """A gigabyte of messages of 256 KiB is downloaded in each format with at most 550 MB more than idle."""
     soon = {"COMPACTION_SCHEDULE": "*/5 * * * * *", "COMPACTION_QUIET_MINUTES": "0.1"}
     service = make_service(soon if merged else {}).start()
     editor = service.caller("editor@t")
@@ -130,8 +130,8 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make
         ]
         assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
     blobs = service.data_dir / "blobs" / "cold" / hour_folder("lathe", downloads.START)
-    archived = f"SELECT count(DISTINCT message_id) FROM read_parquet('{blobs}/*.parquet')"
-    wait_until(lambda: duckdb.connect().execute(archived).fetchall(), lambda found: found == [(LONG_ROWS,)], 120)
+    query = f"SELECT count(DISTINCT message_id) FROM read_parquet('{blobs}/*.parquet')"
+    wait_until(lambda: duckdb.connect().execute(query).fetchall(), lambda found: found == [(LONG_ROWS,)], 120)
     if merged:
         wait_until(lambda: len(list(blobs.iterdir())), lambda count: count == 1, 120)
     wait_until(lambda: resident_mb(service.pid), lambda held: held < idle + 250, 120)
@@ -140,21 +140,21 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make
     for form in ("csv", "jsonl", "parquet"):
         job = editor.post("/oi-api/downloads/data-connections/lathe", json=body | {"format": form}).json()
 
-        def look(address: str = job["statusUrl"]) -> dict[str, object]:
+        def is_complete(address: str = job["statusUrl"]) -> dict[str, object]:
             peaks.append(resident_mb(service.pid))
             shown: dict[str, object] = editor.get(address).json()
             return shown
 
-        done = wait_until(look, lambda shown: shown["status"] not in ("pending", "running"), 300)
+        done = wait_until(is_complete, lambda shown: shown["status"] not in ("pending", "running"), 300)
         assert (done["status"], done["error"]) == ("completed", None)
         assert all(file["bytes"] <= 256_000_000 for file in editor.get(job["statusUrl"]).json()["files"])
         files = sorted((service.data_dir / "blobs" / "downloads" / job["downloadId"] / "lathe").iterdir())
-        assert numbers(files, form) == sorted(range(LONG_ROWS), key=lambda number: number * 7919 % 3600)
+        assert read_numbers(files, form) == sorted(range(LONG_ROWS), key=lambda number: number * 7919 % 3600)
     assert max(peaks) - idle <= 550
 
 
-def numbers(files: Sequence[Path], form: str) -> list[int]:
-    """Return the numbers of messages in their order."""
+def read_numbers(files: Sequence[Path], form: str) -> list[int]:
+    """Return the numbers of the messages in the order of the files."""
     found: list[int] = []
     for path in files:
         if form == "parquet":
@@ -168,8 +168,8 @@ def numbers(files: Sequence[Path], form: str) -> list[int]:
 
 
 @pytest.mark.soak
-def test_a_broken_archive_fails_the_download_after_some_attempts(own_service: Service) -> None:
-    """What fails in every attempt ends the job with a reason that gives nothing away, and leaves no files."""
+def test_a_permanent_failure_fails_the_download(own_service: Service) -> None:
+    """A download whose conversion fails in every attempt ends as failed, with a neutral reason and no files."""
     service = own_service.start()
     blob = (
         service.data_dir

@@ -1,4 +1,4 @@
-"""Cold downloads over HTTP: from telemetry that was sent to files that hold it."""
+"""Tests of cold downloads over HTTP."""
 
 import csv
 import hashlib
@@ -25,56 +25,56 @@ ENDED = ("completed", "failed", "cancelled")
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service whose archive holds a day of two connections."""
+    """Return a service whose archive contains a day of two connections."""
     running = Service(tmp_path_factory.mktemp("downloads") / "data", WORKSPACE).start()
-    fill(running, "pump-rig", "ts")
-    fill(running, "press", "timestamp")
+    send_messages(running, "pump-rig", "ts")
+    send_messages(running, "press", "timestamp")
     yield running
     assert running.stop() == 0
 
 
-def message(number: int) -> dict[str, Any]:
-    """Return a message's payload and what is lifted from it, by its number."""
+def build_message(number: int) -> dict[str, Any]:
+    """Return payload and metadata of the message with a number."""
     payload: dict[str, Any] = {"pressure": number / 8, "motor": {"rpm": number * 10**18, "on": number % 2 == 0}}
     if number % 100 == 7:
         payload |= {"note": 'said "stop",\nand went', "connection": "mine", "codes": [1, None, {"a": 2}]}
     return payload
 
 
-def fill(service: Service, connection: str, timestamp: str, rows: int = ROWS) -> None:
-    """Send messages over the hours of a day, and wait until a download has them all."""
+def send_messages(service: Service, connection: str, timestamp: str, rows: int = ROWS) -> None:
+    """Send messages spread over a day, and wait until a download contains them."""
     editor = service.caller("editor@t")
     messages = [
         {
             timestamp: f"2026-03-01T{number % 24:02d}:{number // 24 % 60:02d}:00Z",
             "messageId": f"m{number}",
-            **message(number),
+            **build_message(number),
         }
         for number in range(rows)
     ]
     for first in range(0, rows, 500):
         reply = editor.post(f"/oi-api/telemetry/{connection}", json=messages[first : first + 500])
         assert reply.status_code == 202, reply.text
-    wait_until(lambda: finished(editor, connection)["progress"]["rows"], lambda found: found == rows)
+    wait_until(lambda: download(editor, connection)["progress"]["rows"], lambda found: found == rows)
 
 
-def start(client: httpx.Client, connection: str, prefer: str = "", **body: Any) -> httpx.Response:
+def start_download(client: httpx.Client, connection: str, prefer: str = "", **body: Any) -> httpx.Response:
     """Start a download of a connection."""
     headers = {"Prefer": prefer} if prefer else {}
     body = {"dateRange": DAY, **body}
     return client.post(f"/oi-api/downloads/data-connections/{connection}", json=body, headers=headers)
 
 
-def finished(client: httpx.Client, connection: str, **body: Any) -> dict[str, Any]:
-    """Return a download of a connection once it is completed."""
-    reply = start(client, connection, "wait=60", **body)
+def download(client: httpx.Client, connection: str, **body: Any) -> dict[str, Any]:
+    """Return a completed download of a connection."""
+    reply = start_download(client, connection, "wait=60", **body)
     assert (reply.status_code, reply.json()["status"]) == (200, "completed"), reply.text
     done: dict[str, Any] = reply.json()
     return done
 
 
-def fetched(job: dict[str, Any]) -> list[bytes]:
-    """Return a job's files, fetched without a credential and checked against what the job says of them."""
+def fetch_files(job: dict[str, Any]) -> list[bytes]:
+    """Fetch a job's files without a credential, check them against the job, and return them."""
     contents = []
     for file in job["files"]:
         reply = httpx.get(file["url"], trust_env=False)
@@ -84,16 +84,16 @@ def fetched(job: dict[str, Any]) -> list[bytes]:
     return contents
 
 
-def payloads(rows: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return payloads by message id; no id stands twice."""
+def payloads_by_id(rows: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return payloads by message id, and check that no id occurs twice."""
     assert len(rows) == len(dict(rows))
     return dict(rows)
 
 
-def test_a_download_is_started_watched_and_listed(plant: Service) -> None:
-    """A start answers at once with where to look; the job ends there with its files, and stands in the list."""
+def test_lifecycle_of_a_download(plant: Service) -> None:
+    """A start returns the status URL; the completed job has files and is in the list."""
     editor = plant.caller("editor@t")
-    reply = start(editor, "pump-rig")
+    reply = start_download(editor, "pump-rig")
     assert reply.status_code == 202
     job = reply.json()
     assert reply.headers["location"] == job["statusUrl"] == f"/oi-api/downloads/{job['downloadId']}"
@@ -112,28 +112,28 @@ def test_a_download_is_started_watched_and_listed(plant: Service) -> None:
     assert listed == sorted(listed, key=lambda each: str(each["createdAt"]), reverse=True)
 
 
-def test_what_was_accepted_before_is_in_the_files(plant: Service) -> None:
-    """A download asked for right after messages were accepted has them all, and says up to when it is complete."""
+def test_accepted_messages_are_in_the_files(plant: Service) -> None:
+    """A download contains all messages that were accepted before it and reports the time up to which it is complete."""
     editor = plant.caller("editor@t")
     at = {"dateRange": {"start": "2026-04-01T00:00:00Z", "end": "2026-04-02T00:00:00Z"}}
     for count in range(1, 4):
         sent = [{"timestamp": "2026-04-01T00:00:00Z", "messageId": f"{count}-{number}"} for number in range(500)]
         assert editor.post("/oi-api/telemetry/press", json=sent).status_code == 202
-        done = finished(editor, "press", **at)
+        done = download(editor, "press", **at)
         assert done["progress"]["rows"] == count * len(sent)
         assert done["completeUpTo"] == done["createdAt"]
 
 
 def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
-    """The fixed columns come first, then the payloads' leaves in order, and every value is the one sent."""
-    [content] = fetched(finished(plant.caller("editor@t"), "pump-rig", format="csv"))
+    """CSV has the fixed columns and one column per leaf of the payloads, with the values that were sent."""
+    [content] = fetch_files(download(plant.caller("editor@t"), "pump-rig", format="csv"))
     header, *rows = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
     assert header[4:] == ["codes", "motor.on", "motor.rpm", "note", "payload.connection", "pressure"]
-    found = payloads([(row[3], row) for row in rows])
+    found = payloads_by_id([(row[3], row) for row in rows])
     assert set(found) == {f"m{number}" for number in range(ROWS)}
     for number in range(ROWS):
-        row, sent = found[f"m{number}"], message(number)
+        row, sent = found[f"m{number}"], build_message(number)
         assert row[0] == f"2026-03-01T{number % 24:02d}:{number // 24 % 60:02d}:00.000000Z"
         assert (row[1], row[5], row[6]) == ("pump-rig", str(sent["motor"]["on"]).lower(), str(sent["motor"]["rpm"]))
         assert float(row[9]) == sent["pressure"]
@@ -142,38 +142,38 @@ def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_json_lines_and_parquet_keep_payloads_whole(plant: Service, form: str) -> None:
-    """Each row has the payload as it was sent."""
-    [content] = fetched(finished(plant.caller("editor@t"), "press", format=form))
+def test_json_lines_and_parquet_contain_payloads(plant: Service, form: str) -> None:
+    """Each row contains the payload as it was sent."""
+    [content] = fetch_files(download(plant.caller("editor@t"), "press", format=form))
     if form == "jsonl":
         rows = [json.loads(line) for line in content.decode().splitlines()]
     else:
         rows = pq.read_table(io.BytesIO(content)).to_pylist()
         rows = [{**row, "payload": json.loads(row["payload"])} for row in rows]
     assert {tuple(row) for row in rows} == {("timestamp", "connection", "deviceId", "messageId", "payload")}
-    assert payloads([(row["messageId"], row["payload"]) for row in rows]) == {
-        f"m{number}": message(number) for number in range(ROWS)
+    assert payloads_by_id([(row["messageId"], row["payload"]) for row in rows]) == {
+        f"m{number}": build_message(number) for number in range(ROWS)
     }
     times = [row["timestamp"] for row in rows]
     assert times == sorted(times)
 
 
 def test_only_the_range_is_downloaded(plant: Service) -> None:
-    """A row at the start of the range is in, one at its end is not, whatever zone says so; from and to will do, too."""
+    """The start of the range is included, the end is not, in any time zone; `from` and `to` are accepted."""
     hour = {"from": "2026-03-01T02:00:00+01:00", "to": "2026-03-01T02:05:00Z"}
-    job = finished(plant.caller("editor@t"), "pump-rig", format="jsonl", dateRange=hour)
+    job = download(plant.caller("editor@t"), "pump-rig", format="jsonl", dateRange=hour)
     assert job["dateRange"] == {"start": "2026-03-01T01:00:00.000000Z", "end": "2026-03-01T02:05:00.000000Z"}
-    [content] = fetched(job)
+    [content] = fetch_files(job)
     found = {json.loads(line)["messageId"] for line in content.splitlines()}
     assert found == {f"m{n}" for n in range(ROWS) if n % 24 == 1 or (n % 24 == 2 and n // 24 < 5)}
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_an_empty_range_has_its_file(plant: Service, form: str) -> None:
-    """Where nothing was archived, a file without rows says which columns there would be."""
-    job = finished(plant.caller("editor@t"), "lathe", format=form, dateRange=EMPTY)
+def test_an_empty_range_gives_an_empty_file(plant: Service, form: str) -> None:
+    """A range without rows gives a file that contains only the columns."""
+    job = download(plant.caller("editor@t"), "lathe", format=form, dateRange=EMPTY)
     assert [(file["connection"], file["rows"]) for file in job["files"]] == [("lathe", 0)]
-    [content] = fetched(job)
+    [content] = fetch_files(job)
     if form == "parquet":
         assert pq.read_table(io.BytesIO(content)).column_names[-1] == "payload"
     else:
@@ -181,14 +181,14 @@ def test_an_empty_range_has_its_file(plant: Service, form: str) -> None:
 
 
 def test_surfaces_download_their_connections(plant: Service) -> None:
-    """A surface's download has a file for each of its connections, one within it that one's; no other's can be had."""
+    """The download of a surface has a file per connection; only connections of the surface can be selected."""
     editor = plant.caller("editor@t")
     reply = editor.post("/oi-api/downloads/surfaces/hall", json={"dateRange": DAY}, headers={"Prefer": "wait=60"})
     assert [(file["connection"], file["rows"]) for file in reply.json()["files"]] == [
         ("pump-rig", ROWS),
         ("press", ROWS),
     ]
-    assert len({hashlib.sha256(content).hexdigest() for content in fetched(reply.json())}) == 2
+    assert len({hashlib.sha256(content).hexdigest() for content in fetch_files(reply.json())}) == 2
     within = "/oi-api/downloads/surfaces/hall/connection/press"
     reply = editor.post(within, json={"dateRange": DAY}, headers={"Prefer": "wait=60"})
     assert [file["connection"] for file in reply.json()["files"]] == ["press"]
@@ -202,9 +202,9 @@ def test_surfaces_download_their_connections(plant: Service) -> None:
         check_problem(editor.post(f"/oi-api/downloads/{address}", json={"dateRange": DAY}), 404, code)
 
 
-def test_a_disabled_connection_has_its_data(plant: Service) -> None:
-    """What was archived can be had after the connection was disabled."""
-    assert finished(plant.caller("editor@t"), "stopped")["files"][0]["rows"] == 0
+def test_a_disabled_connection_can_be_downloaded(plant: Service) -> None:
+    """The archived data of a disabled connection can be downloaded."""
+    assert download(plant.caller("editor@t"), "stopped")["files"][0]["rows"] == 0
 
 
 @pytest.mark.parametrize(
@@ -224,43 +224,45 @@ def test_a_disabled_connection_has_its_data(plant: Service) -> None:
         ({"format": 1}, ["format", "dateRange"]),
     ],
 )
-def test_bad_requests_name_every_field(plant: Service, body: dict[str, Any], fields: list[str]) -> None:
-    """Each broken rule names its field, before it is looked whether the connection exists."""
+def test_invalid_requests_list_every_field(plant: Service, body: dict[str, Any], fields: list[str]) -> None:
+    """Each invalid field is listed, before the service checks if the connection exists."""
     reply = plant.caller("editor@t").post("/oi-api/downloads/data-connections/nowhere", json=body)
     assert check_failing_fields(reply) == fields
 
 
-def test_the_refusal_of_a_format_names_those_there_are(plant: Service) -> None:
-    """Whoever asks for another format is told which ones there are."""
-    [error] = check_problem(start(plant.caller("editor@t"), "press", format="xml"), 400, "INVALID_REQUEST")["errors"]
+def test_an_unknown_format_lists_the_known_ones(plant: Service) -> None:
+    """The reply to an unknown format lists the known formats."""
+    [error] = check_problem(start_download(plant.caller("editor@t"), "press", format="xml"), 400, "INVALID_REQUEST")[
+        "errors"
+    ]
     assert all(form in error["message"] for form in ("csv", "jsonl", "parquet"))
 
 
 def test_the_longest_range_is_a_leap_year(plant: Service) -> None:
-    """366 days can be downloaded at once."""
+    """A range of 366 days is accepted."""
     span = {"start": "2024-01-01T00:00:00Z", "end": "2025-01-01T00:00:00Z"}
-    assert finished(plant.caller("editor@t"), "lathe", dateRange=span)["progress"]["rows"] == 0
+    assert download(plant.caller("editor@t"), "lathe", dateRange=span)["progress"]["rows"] == 0
 
 
-def test_waiting_is_a_preference(plant: Service) -> None:
-    """Prefer: wait is honoured and said to be, up to a minute; without it, or when unreadable, the start answers."""
+def test_prefer_wait(plant: Service) -> None:
+    """`Prefer: wait` is applied up to a minute and confirmed; an invalid preference is ignored."""
     editor = plant.caller("editor@t")
-    reply = start(editor, "press", 'respond-async, Wait="600"; x=y')
+    reply = start_download(editor, "press", 'respond-async, Wait="600"; x=y')
     assert (reply.status_code, reply.headers["preference-applied"]) == (200, "wait=60")
     assert reply.headers["location"] == reply.json()["statusUrl"]
     for prefer in ("wait=0", "wait=-1", "wait=soon", "return=minimal"):
-        reply = start(editor, "press", prefer)
+        reply = start_download(editor, "press", prefer)
         assert (reply.status_code, "preference-applied" in reply.headers) == (202, False)
 
 
-def test_only_owner_and_administrator_reach_a_job(plant: Service) -> None:
-    """To everybody else a job is not there; an administrator's own list holds no others' jobs."""
+def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
+    """Other principals get 404; the list of an administrator contains only the administrator's jobs."""
     editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
-    job = finished(editor, "press")
+    job = download(editor, "press")
     address = job["statusUrl"]
     assert admin.get(address).json()["status"] == "completed"
     assert job["downloadId"] not in [each["downloadId"] for each in admin.get("/oi-api/downloads").json()["downloads"]]
-    own = finished(admin, "press")
+    own = download(admin, "press")
     check_problem(editor.get(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
     check_problem(editor.delete(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
     check_problem(editor.get(f"/oi-api/downloads/{uuid.uuid4().hex}"), 404, "DOWNLOAD_NOT_FOUND")
@@ -269,16 +271,16 @@ def test_only_owner_and_administrator_reach_a_job(plant: Service) -> None:
         viewer.get(address),
         viewer.get("/oi-api/downloads"),
         viewer.delete(address),
-        start(viewer, "press"),
+        start_download(viewer, "press"),
     ):
         check_problem(refused, 403, "ACCESS_RIGHT_MISSING")
     assert plant.anonymous().get(address).status_code == 401
 
 
 def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
-    """Each look at a job gives a link that lives a quarter of an hour; a link for another file or time is refused."""
+    """Each read of a job returns links valid for 15 minutes; a link with a changed file or time is rejected."""
     editor = plant.caller("editor@t")
-    job = finished(editor, "press")
+    job = download(editor, "press")
     url = job["files"][0]["url"]
     assert job["files"][0]["urlExpiresAt"] > job["createdAt"]
     again = editor.get(job["statusUrl"]).json()["files"][0]
@@ -292,7 +294,7 @@ def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
 
 
 def test_a_download_is_cancelled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A download that is under way can be cancelled; it has no files then, and cannot be cancelled again."""
+    """A running download can be cancelled once, and then has no files."""
     monkeypatch.setattr(made_up, "ROWS", 1_000_000)
     monkeypatch.setattr(made_up, "CONNECTION", "lathe")
     made_up.fill_archive(tmp_path / "data" / "blobs" / "cold")
@@ -300,7 +302,7 @@ def test_a_download_is_cancelled_once(tmp_path: Path, monkeypatch: pytest.Monkey
     try:
         editor = service.caller("editor@t")
         wanted = {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}
-        address = start(editor, "lathe", dateRange=wanted).json()["statusUrl"]
+        address = start_download(editor, "lathe", dateRange=wanted).json()["statusUrl"]
         wait_until(lambda: editor.get(address).json()["status"], lambda status: status == "running")
         assert editor.delete(address).status_code == 204
         shown = editor.get(address).json()
@@ -313,13 +315,13 @@ def test_a_download_is_cancelled_once(tmp_path: Path, monkeypatch: pytest.Monkey
         service.stop()
 
 
-def test_expired_downloads_go_with_their_files(own_service: Service) -> None:
-    """Past its end a download is not there any more, its link gives nothing, and the timer has removed its files."""
+def test_expired_downloads_are_removed(own_service: Service) -> None:
+    """An expired download is 404, its link fails, and the timer has deleted its files."""
     own_service._environment["DOWNLOAD_HOURS"] = "0.004"
     own_service._environment["DOWNLOAD_EXPIRY_SCHEDULE"] = "*/1 * * * * *"
     service = own_service.start()
     editor = service.caller("editor@t")
-    job = finished(editor, "pump-rig")
+    job = download(editor, "pump-rig")
     wait_until(lambda: editor.get(job["statusUrl"]).status_code, lambda status: status == 404)
     assert editor.get("/oi-api/downloads").json() == {"downloads": []}
     folder = service.data_dir / "blobs" / "downloads" / job["downloadId"]
@@ -328,21 +330,23 @@ def test_expired_downloads_go_with_their_files(own_service: Service) -> None:
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_download_outlives_the_service(own_service: Service, end: str) -> None:
-    """Stopped or killed in the middle, the service completes the download after its restart, each row once."""
+def test_a_download_continues_after_a_restart(own_service: Service, end: str) -> None:
+    """A service that was stopped or killed completes the download after its restart, each row once."""
     service = own_service.start()
     rows = 2_000
-    fill(service, "pump-rig", "ts", rows)
+    send_messages(service, "pump-rig", "ts", rows)
     editor = service.caller("editor@t")
-    jobs = [start(editor, "pump-rig", format=form).json() for form in ("csv", "jsonl", "parquet")]
+    jobs = [start_download(editor, "pump-rig", format=form).json() for form in ("csv", "jsonl", "parquet")]
     getattr(service, end)()
     editor = service.start().caller("editor@t")
     for job in jobs:
         address = job["statusUrl"]
         done = wait_until(lambda: editor.get(address).json(), lambda shown: shown["status"] in ENDED, 60)  # noqa: B023
         assert (done["status"], done["progress"]["rows"]) == ("completed", rows), service.log()[-3000:]
-        [content] = fetched(done)
+        [content] = fetch_files(done)
         if job["format"] == "jsonl":
-            found = payloads([(row["messageId"], row["payload"]) for row in map(json.loads, content.splitlines())])
-            assert found == {f"m{number}": message(number) for number in range(rows)}
+            found = payloads_by_id(
+                [(row["messageId"], row["payload"]) for row in map(json.loads, content.splitlines())]
+            )
+            assert found == {f"m{number}": build_message(number) for number in range(rows)}
     assert list(service.data_dir.joinpath("scratch").glob("*")) == []

@@ -1,4 +1,4 @@
-"""What was acknowledged stays: through restarts, kills, repeats and crowds."""
+"""Tests that acknowledged data survives restarts, kills, retries and load."""
 
 import csv
 import math
@@ -25,7 +25,7 @@ ROWS = 9_405
 
 @pytest.fixture
 def rig_file(tmp_path: Path) -> Path:
-    """Return a pump rig's recording: a real one where PUMP_RIG_CSV names it, else one of the same form and size."""
+    """Return a recording of the pump rig: the file in PUMP_RIG_CSV, else a generated one of the same form and size."""
     if recorded := os.environ.get("PUMP_RIG_CSV"):
         return Path(recorded)
     random.seed(20200208)
@@ -41,7 +41,7 @@ def rig_file(tmp_path: Path) -> Path:
 
 
 def replay(service: Service, path: Path) -> None:
-    """Replay a file as the pump rig's telemetry."""
+    """Replay a file as telemetry of the pump rig."""
     command = [sys.executable, "-m", "local.replay", str(path), "--connection", "pump-rig", "--as", "editor@t"]
     command += ["--time-column", "datetime", "--delimiter", ";", "--assume-zone", "UTC", "--speed", "0"]
     command += ["--data-dir", str(service.data_dir)]
@@ -50,8 +50,8 @@ def replay(service: Service, path: Path) -> None:
     assert done.stdout.startswith(f"{ROWS} rows read, {ROWS} accepted, 0 repeated, in ")
 
 
-def per_minute(service: Service) -> list[dict[str, Any]]:
-    """Return the averages that the service gives."""
+def query_averages(service: Service) -> list[dict[str, Any]]:
+    """Return the averages per minute that the service computes."""
     reply = service.caller("viewer@t").get("/oi-api/warm-queries/per-minute?limit=10000")
     assert reply.status_code == 200, reply.text
     results: list[dict[str, Any]] = reply.json()["results"]
@@ -59,19 +59,19 @@ def per_minute(service: Service) -> list[dict[str, Any]]:
 
 
 def assert_equal_to_pandas(service: Service, path: Path) -> None:
-    """Fail unless the service's averages per minute are those that pandas works out from the file."""
+    """Check that the service's averages per minute equal those of pandas."""
     recorded = pd.read_csv(path, sep=";", parse_dates=["datetime"], index_col="datetime")
     expected = recorded.groupby(recorded.index.floor("min"))[["Pressure", "Temperature"]].mean()
     sizes = recorded.groupby(recorded.index.floor("min")).size()
-    given = per_minute(service)
+    given = query_averages(service)
     assert [row["Minute"] for row in given] == [f"{minute:%Y-%m-%dT%H:%M:%S.000000Z}" for minute in expected.index]
     assert [row["n"] for row in given] == list(sizes)
     for name in ("Pressure", "Temperature"):
         assert [row[name] for row in given] == pytest.approx(list(expected[name]), rel=1e-9, abs=1e-9)
 
 
-def test_a_replayed_recording_averages_as_pandas_says(own_service: Service, rig_file: Path) -> None:
-    """Every row counts once: after a replay, after a restart, and after every row was sent a second time."""
+def test_averages_of_a_recording_equal_pandas(own_service: Service, rig_file: Path) -> None:
+    """Each row counts once: after a replay, after a restart, and after a second replay of all rows."""
     service = own_service.start()
     replay(service, rig_file)
     wait_until(lambda: count_rows(service.caller("editor@t"), "pump-rig"), lambda stored: stored >= ROWS, 60)
@@ -87,8 +87,8 @@ def test_a_replayed_recording_averages_as_pandas_says(own_service: Service, rig_
     assert_equal_to_pandas(service, rig_file)
 
 
-def test_what_was_acknowledged_survives_kills(own_service: Service) -> None:
-    """Killed again and again while messages pour in, the service holds each acknowledged message exactly once."""
+def test_acknowledged_messages_survive_kills(own_service: Service) -> None:
+    """A service that is killed repeatedly during load stores each acknowledged message exactly once."""
     numbers = counter()
     acknowledged: set[str] = set()
     for _ in range(4):
@@ -109,14 +109,14 @@ def test_what_was_acknowledged_survives_kills(own_service: Service) -> None:
     wait_until(lambda: count_rows(editor, "press"), lambda stored: stored == 1, 60)
     kql = "Telemetry | where ConnectionLookup == 'pump-rig' | summarize n = count() by Mark = tostring(Payload.mark)"
 
-    def stored() -> dict[str, int]:
+    def count_stored() -> dict[str, int]:
         found = {}
         for decile in range(10):
             part = f"{kql} | where Mark endswith '{decile}'"
             found.update({row["Mark"]: row["n"] for row in query_rows(editor, part)})
         return found
 
-    found = wait_until(stored, lambda marks: acknowledged <= set(marks), 60)
+    found = wait_until(count_stored, lambda marks: acknowledged <= set(marks), 60)
     assert set(found.values()) == {1}
 
 
@@ -132,8 +132,8 @@ def _post_until(stop: threading.Event, url: str, token: str, numbers: "counter[i
                 acknowledged.update(marks)
 
 
-def test_many_readers_while_telemetry_pours_in(own_service: Service) -> None:
-    """Two dozen clients query for a while as messages arrive: no error, and no answer that never was true."""
+def test_queries_during_ingestion(own_service: Service) -> None:
+    """24 clients query during ingestion without an error and without a wrong result."""
     service = own_service.start()
     sent = counter(1)
     ends_at = time.monotonic() + float(os.environ.get("READERS_SECONDS", "8"))

@@ -1,4 +1,4 @@
-"""Entra ID tokens, checked against an OpenID provider that the test runs on a real socket."""
+"""Tests of Entra ID tokens with an OpenID provider that the test runs."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ AUDIENCE = "api://workspace"
 
 
 class Provider:
-    """An OpenID provider: discovery, keys, and tokens signed with them."""
+    """OpenID provider with discovery, keys, and tokens signed with them."""
 
     def __init__(self) -> None:
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -46,21 +46,21 @@ class Provider:
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def document(self, path: str) -> dict[str, Any]:
-        """Return what stands at a path."""
+        """Return the document at a path."""
         if path.endswith("/.well-known/openid-configuration"):
             return {"issuer": self.issuer, "jwks_uri": f"{self.url}/keys"}
         jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
         return {"keys": [{**jwk, "kid": self.kid, "use": "sig"}]}
 
-    def token(self, **claims: Any) -> str:
-        """Return a token; None takes a claim out."""
+    def create_token(self, **claims: Any) -> str:
+        """Return a token with changed claims; None removes a claim."""
         now = int(time.time())
         usual = {"iss": self.issuer, "aud": AUDIENCE, "iat": now, "nbf": now, "exp": now + 3600, "tid": TENANT}
         payload = {name: value for name, value in {**usual, **claims}.items() if value is not None}
         return jwt.encode(payload, self.key, "RS256", headers={"kid": self.kid})
 
     def close(self) -> None:
-        """Stop serving."""
+        """Stop the server."""
         self.server.shutdown()
         self.server.server_close()
 
@@ -93,8 +93,8 @@ team:
     running.stop()
 
 
-def whoami(service: Service, token: str) -> Any:
-    """Return the reply to whoami."""
+def request_whoami(service: Service, token: str) -> Any:
+    """Return the reply of whoami."""
     return service.anonymous(token).get("/workspace/api/keys/whoami")
 
 
@@ -109,17 +109,17 @@ def whoami(service: Service, token: str) -> Any:
 def test_an_account_is_found_by_object_id_or_verified_mail(
     entra_service: Service, provider: Provider, claims: dict[str, Any], member: str
 ) -> None:
-    """The object id decides, else an address that the provider verified."""
-    reply = whoami(entra_service, provider.token(**claims))
+    """A member is found by object id, or else by an address that the provider verified."""
+    reply = request_whoami(entra_service, provider.create_token(**claims))
     assert (reply.status_code, reply.json()["principal"], reply.json()["via"]) == (200, member, "entra")
 
 
 def test_an_account_gets_a_token_of_the_service(entra_service: Service, provider: Provider) -> None:
-    """Signing in with the organisation's account leads to a JWT that may outlive the sign-in."""
-    client = entra_service.anonymous(provider.token(email="ann@plant.example", xms_edov=True))
+    """An Entra ID token can be exchanged for a token of the service with a longer lifetime."""
+    client = entra_service.anonymous(provider.create_token(email="ann@plant.example", xms_edov=True))
     reply = client.get("/workspace/api/keys/jwt?minutes=120")
     assert reply.status_code == 200, reply.text
-    assert whoami(entra_service, reply.json()["Token"]).json()["via"] == "jwt"
+    assert request_whoami(entra_service, reply.json()["Token"]).json()["via"] == "jwt"
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_an_account_gets_a_token_of_the_service(entra_service: Service, provider
 def test_issue_by_an_account_is_audited_with_its_token(
     entra_service: Service, provider: Provider, claims: dict[str, str], credential: str
 ) -> None:
-    """The event of an issued token names the Entra ID token behind it, or the account where the token has no id."""
+    """The audit event of an issued token names the Entra ID token, or the account if the token has no id."""
     account = {"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims}
-    issued = entra_service.anonymous(provider.token(**account)).get("/workspace/api/keys/jwt").json()["Token"]
+    issued = entra_service.anonymous(provider.create_token(**account)).get("/workspace/api/keys/jwt").json()["Token"]
     wanted = {"target": "AccessControl", "actionType": "Token.Issued", "limit": "1"}
     [event] = entra_service.anonymous(issued).get("/oi-api/provenance/events/query", params=wanted).json()
     assert event["AfterState"]["madeWith"] == {"via": "entra", "credentialId": credential}
@@ -149,11 +149,11 @@ def test_issue_by_an_account_is_audited_with_its_token(
         {},
     ],
 )
-def test_unverified_and_unknown_accounts_are_refused(
+def test_unverified_and_unknown_accounts_are_rejected(
     entra_service: Service, provider: Provider, claims: dict[str, Any]
 ) -> None:
-    """An address that anybody could have typed is nobody's, and a member with an object id is found by that alone."""
-    check_problem(whoami(entra_service, provider.token(**claims)), 401, "UNAUTHENTICATED")
+    """An unverified address identifies no member; a member with an object id is found only by that id."""
+    check_problem(request_whoami(entra_service, provider.create_token(**claims)), 401, "UNAUTHENTICATED")
 
 
 @pytest.mark.parametrize(
@@ -168,12 +168,12 @@ def test_unverified_and_unknown_accounts_are_refused(
         {"tid": None},
     ],
 )
-def test_tokens_for_somebody_else_are_refused(
+def test_tokens_of_other_tenants_and_audiences_are_rejected(
     entra_service: Service, provider: Provider, claims: dict[str, Any]
 ) -> None:
-    """Tenant, audience, issuer and time are pinned."""
-    token = provider.token(**{"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims})
-    check_problem(whoami(entra_service, token), 401, "UNAUTHENTICATED")
+    """Tenant, audience, issuer and time of a token are checked."""
+    token = provider.create_token(**{"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims})
+    check_problem(request_whoami(entra_service, token), 401, "UNAUTHENTICATED")
 
 
 @pytest.mark.parametrize(
@@ -196,35 +196,35 @@ def test_tokens_for_somebody_else_are_refused(
     ],
     ids=str,
 )
-def test_attacks_on_its_tokens_are_refused(
+def test_forged_entra_tokens_are_rejected(
     entra_service: Service, provider: Provider, header: dict[str, Any], claims: dict[str, Any]
 ) -> None:
-    """Headers and claims that no good token has are 401, even where the provider's key signed them."""
-    good = provider.token(oid="aaaaaaaa-0000-0000-0000-000000000001")
-    assert whoami(entra_service, good).status_code == 200
+    """Tokens with invalid headers or claims are 401, even if the provider's key signed them."""
+    good = provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001")
+    assert request_whoami(entra_service, good).status_code == 200
     payload = jwt.decode(good, options={"verify_signature": False}) | claims
     message = f"{part({'alg': 'RS256', 'kid': provider.kid, 'typ': 'JWT'} | header)}.{part(payload)}"
     check_problem(
-        whoami(entra_service, f"{message}.{part(pkcs1(message.encode(), provider.key))}"), 401, "UNAUTHENTICATED"
+        request_whoami(entra_service, f"{message}.{part(pkcs1(message.encode(), provider.key))}"),
+        401,
+        "UNAUTHENTICATED",
     )
 
 
 def test_entra_tokens_open_no_data_route(entra_service: Service, provider: Provider) -> None:
-    """They are for getting a token of the service, as API keys are."""
-    token = provider.token(oid="aaaaaaaa-0000-0000-0000-000000000001")
+    """Entra ID tokens, like API keys, can only be exchanged for a token of the service."""
+    token = provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001")
     check_problem(entra_service.anonymous(token).get("/oi-api/warm-queries/x"), 401, "UNAUTHENTICATED")
 
 
-def test_a_token_of_another_signer_is_refused_and_keys_are_not_fetched_each_time(
-    entra_service: Service, provider: Provider
-) -> None:
-    """Unknown key ids make the service ask the provider again, but not more often than every ten seconds."""
+def test_unknown_signers_are_rejected(entra_service: Service, provider: Provider) -> None:
+    """An unknown key id makes the service fetch the provider's keys, at most once in ten seconds."""
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     payload = jwt.decode(
-        provider.token(oid="aaaaaaaa-0000-0000-0000-000000000001"), options={"verify_signature": False}
+        provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001"), options={"verify_signature": False}
     )
     before = len(provider.requests)
     for kid in (provider.kid, *(f"unknown-{number}" for number in range(20))):
         token = jwt.encode(payload, other, "RS256", headers={"kid": kid})
-        check_problem(whoami(entra_service, token), 401, "UNAUTHENTICATED")
+        check_problem(request_whoami(entra_service, token), 401, "UNAUTHENTICATED")
     assert len(provider.requests) <= before + 2

@@ -1,4 +1,4 @@
-"""A refused request is told of everything that is wrong with it, whichever part of the service finds it."""
+"""Tests that an error reply lists all invalid fields, from every step of the validation."""
 
 from typing import Any
 
@@ -85,8 +85,10 @@ CONTAINERS = "/oi-api/data-stores/orders/containers"
         ),
     ],
 )
-def test_bodies_are_judged_whole(service: Service, path: str, body: object, fields: list[str], code: str) -> None:
-    """Members that a model refuses stand beside those that a rule refuses; a missing scope leads, else the first."""
+def test_all_invalid_members_are_listed(
+    service: Service, path: str, body: object, fields: list[str], code: str
+) -> None:
+    """The reply lists errors of the model and of further rules together; a missing scope determines the code."""
     assert check_failing_fields(service.caller("admin@t").post(path, json=body), code=code) == fields
 
 
@@ -113,19 +115,19 @@ def test_bodies_are_judged_whole(service: Service, path: str, body: object, fiel
         ("/workspace/api/keys/jwt?scopes=,&minutes=0", ["minutes", "scopes"], "INVALID_REQUEST"),
     ],
 )
-def test_query_strings_are_judged_whole(service: Service, path: str, fields: list[str], code: str) -> None:
-    """So do parameters; a code of its own stays where its fault is the first."""
+def test_all_invalid_parameters_are_listed(service: Service, path: str, fields: list[str], code: str) -> None:
+    """The reply lists all invalid parameters; the first error determines the code."""
     assert check_failing_fields(service.caller("admin@t").get(path), code=code) == fields
 
 
-def test_a_body_that_is_no_json_hides_no_parameter(service: Service) -> None:
-    """The query string is judged all the same."""
+def test_an_invalid_body_does_not_hide_parameters(service: Service) -> None:
+    """If the body is not JSON, invalid parameters are still listed."""
     reply = service.caller("admin@t").post(f"{EVENTS}/verify?target=zz", content=b"{")
     assert check_failing_fields(reply, code="BODY_NOT_JSON") == ["body", "target"]
 
 
-def test_members_of_every_fault_are_told(service: Service) -> None:
-    """What an off-list reason was, and what is allowed, stands in the reply though another code leads."""
+def test_extra_members_of_errors_are_returned(service: Service) -> None:
+    """The allowed reason categories are in the reply although another error determines the code."""
     reply = service.caller("editor@t").post(AMENDMENTS, json={"ReasonCategory": "whim"}).json()
     assert reply["sent"] == "whim"
     assert (
@@ -155,10 +157,10 @@ def test_members_of_every_fault_are_told(service: Service) -> None:
         ),
     ],
 )
-def test_definitions_are_judged_whole(
+def test_all_errors_of_a_definition_are_listed(
     service: Service, lookup: str, changes: dict[str, Any], fields: list[str], code: str
 ) -> None:
-    """The engine's word on the text, under its own name, stands beside what the workspace says of the rest."""
+    """The reply lists the engine's errors in the KQL together with errors in other members."""
     body = {"name": "Several", "surface": "hall", "kql": "Telemetry | count", **changes}
     reply = service.caller("editor@t").put(f"/oi-api/warm-queries/{lookup}", json=body)
     assert check_failing_fields(reply, code=code) == fields

@@ -1,4 +1,4 @@
-"""Quotas of a principal: open live streams, unfinished downloads, and bytes of their files."""
+"""Tests of the quotas of a principal: live streams, unfinished downloads and bytes of their files."""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,8 +20,8 @@ BODY = {"format": "jsonl", "dateRange": {"start": "2026-01-05T00:00:00Z", "end":
 LATHE = "/oi-api/downloads/data-connections/lathe"
 
 
-def workspace(folder: Path, quotas: str) -> Path:
-    """Write a workspace document with quotas, and return its path."""
+def write_document(folder: Path, quotas: str) -> Path:
+    """Write a workspace document with quotas and return its path."""
     path = folder / "workspace.yaml"
     policies = "  provenance: {requireApproval: true}\n"
     text = WORKSPACE.read_text(encoding="utf-8")
@@ -31,102 +31,106 @@ def workspace(folder: Path, quotas: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service with small quotas."""
+def limited_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service with small quotas."""
     folder = tmp_path_factory.mktemp("fair-use")
     quotas = f"{{streamsPerPrincipal: {STREAMS}, jobsPerPrincipal: 1, downloadBytes: 20000}}"
-    running = Service(folder / "data", workspace(folder, quotas)).start()
+    running = Service(folder / "data", write_document(folder, quotas)).start()
     yield running
     assert running.stop() == 0
 
 
-async def opened(stack: AsyncExitStack, url: str, bearer: str | None = None) -> ClientConnection | int:
-    """Open a stream until the stack closes; return it, or the status of its refusal."""
+async def open_stream(stack: AsyncExitStack, url: str, bearer: str | None = None) -> ClientConnection | int:
+    """Open a stream until the stack closes, and return it, or the status of the rejection."""
     try:
         return await stack.enter_async_context(connect_stream(url, bearer))
     except InvalidStatus as refused:
         return refused.response.status_code
 
 
-async def negotiated(service: Service, bearer: str) -> str:
-    """Return a negotiated link."""
+async def negotiate(service: Service, bearer: str) -> str:
+    """Return a negotiated WebSocket URL."""
     async with httpx.AsyncClient(base_url=service.url, trust_env=False) as http:
         reply = await http.get("/oi-api/live-stream/negotiate", headers={"Authorization": f"Bearer {bearer}"})
     return str(reply.json()["url"])
 
 
 @pytest.mark.parametrize("member", ["viewer@t", "historian"])
-async def test_streams_of_a_principal_are_bounded(small: Service, member: str) -> None:
-    """Streams count over all tokens and links, also of services; another principal and requests are not affected."""
-    url = build_stream_url(small)
+async def test_streams_of_a_principal_are_limited(limited_service: Service, member: str) -> None:
+    """Streams count across all tokens and URLs of a principal; other principals and requests are not affected."""
+    url = build_stream_url(limited_service)
     async with AsyncExitStack() as stack:
         for number in range(STREAMS):
-            bearer = request_token(small, member)
-            address, credential = (url, bearer) if number else (await negotiated(small, bearer), None)
-            assert isinstance(await opened(stack, address, credential), ClientConnection)
-        document = check_problem(await read_rejection(url, request_token(small, member)), 429, "TOO_MANY_STREAMS")
+            bearer = request_token(limited_service, member)
+            address, credential = (url, bearer) if number else (await negotiate(limited_service, bearer), None)
+            assert isinstance(await open_stream(stack, address, credential), ClientConnection)
+        document = check_problem(
+            await read_rejection(url, request_token(limited_service, member)), 429, "TOO_MANY_STREAMS"
+        )
         assert (document["limit"], str(STREAMS) in document["detail"]) == (STREAMS, True)
-        refused = await read_rejection(await negotiated(small, request_token(small, member)))
+        refused = await read_rejection(await negotiate(limited_service, request_token(limited_service, member)))
         assert int(refused.headers["retry-after"]) > 0
         check_problem(refused, 429, "TOO_MANY_STREAMS")
-        assert isinstance(await opened(stack, url, request_token(small, "admin@t")), ClientConnection)
-        assert small.caller(member).get("/workspace/api/keys/whoami").status_code == 200
-    await all_are_free(small, member)
+        assert isinstance(await open_stream(stack, url, request_token(limited_service, "admin@t")), ClientConnection)
+        assert limited_service.caller(member).get("/workspace/api/keys/whoami").status_code == 200
+    await wait_until_all_are_free(limited_service, member)
 
 
-async def all_are_free(service: Service, member: str) -> None:
+async def wait_until_all_are_free(service: Service, member: str) -> None:
     """Wait until a principal can open all its streams, and close them."""
     bearer = request_token(service, member)
     async with asyncio.timeout(30):
         while True:
             async with AsyncExitStack() as stack:
-                streams = [await opened(stack, build_stream_url(service), bearer) for _ in range(STREAMS)]
+                streams = [await open_stream(stack, build_stream_url(service), bearer) for _ in range(STREAMS)]
                 if all(isinstance(each, ClientConnection) for each in streams):
                     return
 
 
-async def test_upgrades_at_once_do_not_exceed_the_quota(small: Service) -> None:
-    """Of streams opened at the same moment exactly as many open as allowed, and their ends make room again."""
-    bearer = request_token(small, "editor@t")
+async def test_concurrent_upgrades_respect_the_quota(limited_service: Service) -> None:
+    """Of concurrent handshakes exactly as many succeed as the quota allows; closed streams free their slots."""
+    bearer = request_token(limited_service, "editor@t")
     async with AsyncExitStack() as stack:
-        found = await asyncio.gather(*(opened(stack, build_stream_url(small), bearer) for _ in range(4 * STREAMS)))
+        found = await asyncio.gather(
+            *(open_stream(stack, build_stream_url(limited_service), bearer) for _ in range(4 * STREAMS))
+        )
         assert sum(isinstance(each, ClientConnection) for each in found) == STREAMS
         assert {each for each in found if isinstance(each, int)} == {429}
-    await all_are_free(small, "editor@t")
+    await wait_until_all_are_free(limited_service, "editor@t")
 
 
-async def test_a_killed_host_leaves_no_places_behind(tmp_path: Path) -> None:
-    """After a power cut the new host counts no streams of the old one."""
-    own = Service(tmp_path / "data", workspace(tmp_path, f"{{streamsPerPrincipal: {STREAMS}}}")).start()
+async def test_a_killed_host_frees_its_slots(tmp_path: Path) -> None:
+    """After a kill, the new host does not count the streams of the old one."""
+    own = Service(tmp_path / "data", write_document(tmp_path, f"{{streamsPerPrincipal: {STREAMS}}}")).start()
     async with AsyncExitStack() as stack:
         bearer = request_token(own, "viewer@t")
         for _ in range(STREAMS):
-            assert isinstance(await opened(stack, build_stream_url(own), bearer), ClientConnection)
+            assert isinstance(await open_stream(stack, build_stream_url(own), bearer), ClientConnection)
         own.kill()
     own.start()
     async with AsyncExitStack() as stack:
         for _ in range(STREAMS):
-            assert isinstance(await opened(stack, build_stream_url(own), bearer), ClientConnection)
+            assert isinstance(await open_stream(stack, build_stream_url(own), bearer), ClientConnection)
     own.stop()
 
 
-async def test_unfinished_downloads_are_bounded(small: Service) -> None:
-    """Of downloads started at once only as many run as allowed; when they have ended there is room again."""
-    headers = {"Authorization": f"Bearer {request_token(small, 'editor@t')}"}
-    async with httpx.AsyncClient(base_url=small.url, headers=headers, trust_env=False, timeout=60) as http:
+async def test_unfinished_downloads_are_limited(limited_service: Service) -> None:
+    """Of concurrent downloads only as many start as the quota allows; completed downloads free their slots."""
+    headers = {"Authorization": f"Bearer {request_token(limited_service, 'editor@t')}"}
+    async with httpx.AsyncClient(base_url=limited_service.url, headers=headers, trust_env=False, timeout=60) as http:
         replies = await asyncio.gather(*(http.post(LATHE, json=BODY) for _ in range(8)))
     refused = [reply for reply in replies if reply.status_code != 202]
     assert refused
     for reply in refused:
         document = check_problem(reply, 429, "TOO_MANY_JOBS")
         assert (document["limit"], reply.headers["retry-after"]) == (1, "30")
-    editor = small.caller("editor@t")
+    editor = limited_service.caller("editor@t")
     wait_until(lambda: editor.post(LATHE, json=BODY).status_code, lambda status: status == 202)
-    wait_for_the_end(editor)
+    wait_for_completion(editor)
 
 
-def wait_for_the_end(client: httpx.Client) -> list[dict[str, Any]]:
-    """Return the caller's downloads once all have ended."""
+def wait_for_completion(client: httpx.Client) -> list[dict[str, Any]]:
+    """Return the caller's downloads when all are completed."""
 
     def listed() -> list[dict[str, Any]]:
         downloads: list[dict[str, Any]] = client.get("/oi-api/downloads").json()["downloads"]
@@ -135,9 +139,9 @@ def wait_for_the_end(client: httpx.Client) -> list[dict[str, Any]]:
     return wait_until(listed, lambda all_: not any(each["status"] in ("pending", "running") for each in all_), 60)
 
 
-def test_stored_bytes_are_bounded(small: Service) -> None:
-    """A download that would pass the limit fails with the code; when the limit is reached, none starts (507)."""
-    admin = small.caller("admin@t")
+def test_stored_bytes_are_limited(limited_service: Service) -> None:
+    """A download over the byte quota fails with its code; at the limit no download starts (507)."""
+    admin = limited_service.caller("admin@t")
     message = {"timestamp": "2026-01-05T08:00:00Z", "text": "x" * 12_000}
     address = "/oi-api/downloads/data-connections/press"
     assert admin.post("/oi-api/telemetry/press", json=[message]).status_code == 202
@@ -147,12 +151,12 @@ def test_stored_bytes_are_bounded(small: Service) -> None:
     second = admin.post(address, json=BODY, headers=wait).json()
     assert (second["status"], second["files"]) == ("failed", [])
     assert second["error"].startswith("DOWNLOAD_QUOTA_EXCEEDED: ")
-    path = small.data_dir.parent / "workspace.yaml"
+    path = limited_service.data_dir.parent / "workspace.yaml"
     assert path.exists()
 
 
 def test_downloads_belong_to_their_principal(service: Service) -> None:
-    """Only a token with Keys.Manage opens another principal's download: an administrator's narrow token gets 404."""
+    """Only a token with Keys.Manage can read another principal's download; an administrator's other tokens get 404."""
     job = service.caller("editor@t").post(LATHE, json=BODY, headers={"Prefer": "wait=60"}).json()
     narrow = service.caller("admin@t", "Workspace.ColdData.Export")
     for reply in (narrow.get(job["statusUrl"]), narrow.delete(job["statusUrl"])):

@@ -1,6 +1,6 @@
-"""Anything at all, sent to every route: refused or answered, never a failure of the service.
+"""Fuzz test: random requests to every route never cause a 5xx error or a hang.
 
-``FUZZ_SECONDS`` sets how long the soak runs.
+``FUZZ_SECONDS`` sets the duration of the soak test.
 """
 
 import json
@@ -86,8 +86,8 @@ JUNK: tuple[bytes, ...] = (
 )
 
 
-def anything(chance: random.Random, depth: int = 0) -> Any:
-    """Return some JSON value."""
+def random_value(chance: random.Random, depth: int = 0) -> Any:
+    """Return a random JSON value."""
     kind = chance.randrange(8 if depth < 4 else 5)
     makers: tuple[Callable[[], Any], ...] = (
         lambda: chance.choice(TEXTS),
@@ -95,32 +95,32 @@ def anything(chance: random.Random, depth: int = 0) -> Any:
         lambda: chance.choice((True, False, None)),
         lambda: chance.choice(TEXTS),
         lambda: chance.randrange(10_000),
-        lambda: [anything(chance, depth + 1) for _ in range(chance.randrange(4))],
-        lambda: {chance.choice(TEXTS): anything(chance, depth + 1) for _ in range(chance.randrange(4))},
+        lambda: [random_value(chance, depth + 1) for _ in range(chance.randrange(4))],
+        lambda: {chance.choice(TEXTS): random_value(chance, depth + 1) for _ in range(chance.randrange(4))},
         dict,
     )
     return makers[kind]()
 
 
-def body_of(operation: Operation, chance: random.Random) -> bytes:
-    """Return a body: junk, anything, or the operation's example with a part of it changed."""
+def random_body(operation: Operation, chance: random.Random) -> bytes:
+    """Return a random body: bytes, a JSON value, or the operation's example with a changed part."""
     dice = chance.random()
     if dice < 0.2:
         return chance.choice(JUNK)
     example = operation.docs.example
     if dice < 0.4 or not isinstance(example, dict):
-        return json.dumps(anything(chance)).encode()
+        return json.dumps(random_value(chance)).encode()
     members = dict(example)
     name = chance.choice([*members, chance.choice(TEXTS)])
     if chance.random() < 0.3:
         members.pop(name, None)
     else:
-        members[name] = anything(chance)
+        members[name] = random_value(chance)
     return json.dumps(members).encode()
 
 
-def query_of(operation: Operation, chance: random.Random) -> httpx.QueryParams:
-    """Return query parameters, those of the operation more often than others."""
+def random_query(operation: Operation, chance: random.Random) -> httpx.QueryParams:
+    """Return random query parameters, mostly those of the operation."""
     known = (
         []
         if operation.query is NoQuery
@@ -130,8 +130,8 @@ def query_of(operation: Operation, chance: random.Random) -> httpx.QueryParams:
     return httpx.QueryParams([(name, chance.choice(TEXTS)) for name in names])
 
 
-def headers_of(chance: random.Random) -> dict[str, str]:
-    """Return some headers that routes heed."""
+def random_headers(chance: random.Random) -> dict[str, str]:
+    """Return random values of headers that routes read."""
     names = (
         "Accept",
         "If-Match",
@@ -148,7 +148,7 @@ def headers_of(chance: random.Random) -> dict[str, str]:
 
 
 def fuzz(service: Service, seconds: float, seed: int) -> None:
-    """Send requests for a while, however few a loaded machine manages then; a failure is told with its seed."""
+    """Send random requests for a while; a failure message contains the seed."""
     chance = random.Random(seed)
     caller, sent, ends = service.caller("admin@t"), 0, time.monotonic() + seconds
     while sent < FEWEST or time.monotonic() < ends:
@@ -156,13 +156,13 @@ def fuzz(service: Service, seconds: float, seed: int) -> None:
         route = re.sub(
             r"\{\*?[^{}]+\}", lambda _: chance.choice(TEXTS).replace("\u0000", "%00") or "x", f"/{operation.route}"
         )
-        headers = headers_of(chance) | ({} if operation.access is Access.PUBLIC else dict(caller.headers))
-        query = httpx.QueryParams() if operation.name in PATIENT else query_of(operation, chance)
+        headers = random_headers(chance) | ({} if operation.access is Access.PUBLIC else dict(caller.headers))
+        query = httpx.QueryParams() if operation.name in PATIENT else random_query(operation, chance)
         request = caller.build_request(
             operation.method,
             httpx.URL(caller.base_url).copy_with(path=route),
             params=query,
-            content=body_of(operation, chance),
+            content=random_body(operation, chance),
             headers=headers,
         )
         started = time.monotonic()
@@ -176,28 +176,28 @@ def fuzz(service: Service, seconds: float, seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def victim(own_module_service: Service) -> Service:
-    """Return a service that may end up full of nonsense."""
+    """Return a service that the test may fill with random data."""
     return own_module_service
 
 
-def test_nonsense_never_breaks_the_service(victim: Service) -> None:
-    """Random requests to every route are refused or answered, and the service is alive and sound afterwards."""
+def test_random_requests_never_break_the_service(victim: Service) -> None:
+    """Random requests are rejected or executed, and the service works afterwards."""
     seed = random.randrange(2**32)
     fuzz(victim, SUITE_SECONDS, seed)
-    _sound(victim)
+    _is_healthy(victim)
 
 
 @pytest.mark.soak
-def test_nonsense_for_ten_minutes_leaves_memory_flat(victim: Service) -> None:
-    """The same for long: no failure, no hang, and no memory that grows."""
+def test_random_requests_do_not_leak_memory_soak(victim: Service) -> None:
+    """The same rule holds for a longer time, and memory does not grow."""
     fuzz(victim, SUITE_SECONDS, 1)
     before = victim.memory()
     fuzz(victim, SOAK_SECONDS, random.randrange(2**32))
     assert victim.memory() - before < MAX_GROWTH_BYTES
-    _sound(victim)
+    _is_healthy(victim)
 
 
-def _sound(service: Service) -> None:
+def _is_healthy(service: Service) -> None:
     assert service.anonymous().get("/healthz").status_code == 200
     for body in ({}, {"ScopeKey": "line-1"}):
         verdict = service.caller("admin@t").post("/oi-api/provenance/events/verify", json=body).json()

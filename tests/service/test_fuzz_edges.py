@@ -1,4 +1,4 @@
-"""Nonsense where no route's own rules apply: upgrades, links to files, pages, GraphQL documents, MCP messages."""
+"""Fuzz test of upgrades, file links, pages, GraphQL documents and MCP messages."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from tests.service.local_service import Service
-from tests.service.test_fuzz import FEWEST, MAX_GROWTH_BYTES, SLOWEST_SECONDS, SUITE_SECONDS, TEXTS, anything
+from tests.service.test_fuzz import FEWEST, MAX_GROWTH_BYTES, SLOWEST_SECONDS, SUITE_SECONDS, TEXTS, random_value
 
 SOAK_SECONDS = float(os.environ.get("FUZZ_SECONDS", "600"))
 PAGES = ("/oi-api/explorer", "/console", "/", "/graphiql", "/static", "/v1/plant-t/graphql")
@@ -56,17 +56,17 @@ type Raw = tuple[str, str, dict[str, str], bytes]
 """Method, target, headers and body."""
 
 
-def text(chance: random.Random) -> str:
-    """Return some text, escaped as a part of a target now and then."""
+def random_text(chance: random.Random) -> str:
+    """Return random text, in some cases percent-encoded."""
     chosen = chance.choice(TEXTS)[:200]
     return quote(chosen, safe="") if chance.random() < 0.7 else quote(chosen, safe="/.%:?#&=")
 
 
-def upgrade(chance: random.Random) -> Raw:
-    """Return a handshake that may lack, repeat or mistake anything."""
+def random_handshake(chance: random.Random) -> Raw:
+    """Return a handshake with missing, repeated or wrong parts."""
     path = chance.choice(("/oi-api/live-stream", "/oi-api/live-stream/", "/client/hubs/live", "/api/hubs/live", "/x"))
     names = ("connection", "surface", "token", "since", "windowSec", "access_token", "x")
-    query = "&".join(f"{chance.choice(names)}={text(chance)}" for _ in range(chance.randrange(4)))
+    query = "&".join(f"{chance.choice(names)}={random_text(chance)}" for _ in range(chance.randrange(4)))
     headers = {"Connection": "Upgrade", "Upgrade": chance.choice(("websocket", "WebSocket", "h2c", "x"))}
     headers["Sec-WebSocket-Version"] = chance.choice(("13", "8", "x"))
     headers["Sec-WebSocket-Key"] = chance.choice(("dGhlIHNhbXBsZSBub25jZQ==", "", "x"))
@@ -77,47 +77,53 @@ def upgrade(chance: random.Random) -> Raw:
     return "GET", f"{path}?{query}", headers, b""
 
 
-def file_link(chance: random.Random) -> Raw:
-    """Return the address of a file that nobody made."""
-    container = chance.choice(("downloads", "cold", "checkpoints", "..", ".drafts", text(chance)))
-    query = "&".join(f"{chance.choice(('name', 'expires', 'signature', 'x'))}={text(chance)}" for _ in range(3))
+def random_file_link(chance: random.Random) -> Raw:
+    """Return a URL of a file that does not exist."""
+    container = chance.choice(("downloads", "cold", "checkpoints", "..", ".drafts", random_text(chance)))
+    query = "&".join(f"{chance.choice(('name', 'expires', 'signature', 'x'))}={random_text(chance)}" for _ in range(3))
     headers = {"Range": chance.choice(("bytes=0-", "bytes=-1", "bytes=9-1", "x", "bytes=" + "9" * 50))}
-    return chance.choice(("GET", "HEAD", "POST")), f"/files/{container}/{text(chance)}?{query}", headers, b""
+    return chance.choice(("GET", "HEAD", "POST")), f"/files/{container}/{random_text(chance)}?{query}", headers, b""
 
 
-def page(chance: random.Random) -> Raw:
-    """Return an address below the pages."""
-    parts = "/".join(text(chance) for _ in range(chance.randrange(1, 4)))
+def random_page(chance: random.Random) -> Raw:
+    """Return a URL below the pages."""
+    parts = "/".join(random_text(chance) for _ in range(chance.randrange(1, 4)))
     return "GET", f"{chance.choice(PAGES)}/{parts}", {}, b""
 
 
-def graphql(chance: random.Random) -> Raw:
-    """Return a request with a document of words of the language in no order."""
+def random_graphql(chance: random.Random) -> Raw:
+    """Return a request with a random sequence of GraphQL tokens."""
     document = " ".join(chance.choices(WORDS, k=chance.randrange(40)))
-    body = {"query": document, "variables": anything(chance), "operationName": chance.choice(TEXTS)}
+    body = {"query": document, "variables": random_value(chance), "operationName": chance.choice(TEXTS)}
     return "POST", "/v1/plant-t/graphql", {"Content-Type": "application/json"}, json.dumps(body).encode()
 
 
-def mcp(chance: random.Random) -> Raw:
-    """Return a message of the protocol with anything in it."""
-    params = {"name": chance.choice(TOOLS), "arguments": anything(chance), "uri": chance.choice(TEXTS)}
+def random_mcp(chance: random.Random) -> Raw:
+    """Return a random MCP message."""
+    params = {"name": chance.choice(TOOLS), "arguments": random_value(chance), "uri": chance.choice(TEXTS)}
     message: dict[str, Any] = {
         "jsonrpc": "2.0",
         "id": chance.choice((1, "a", None, 1.5)),
         "method": chance.choice(METHODS),
     }
-    message["params"] = chance.choice((params, anything(chance)))
+    message["params"] = chance.choice((params, random_value(chance)))
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     if chance.random() < 0.5:
         headers["MCP-Protocol-Version"] = chance.choice(("2026-07-28", "2025-11-25", "x"))
     return "POST", "/oi-api/mcp", headers, json.dumps(message).encode()
 
 
-KINDS: tuple[Callable[[random.Random], Raw], ...] = (upgrade, file_link, page, graphql, mcp)
+KINDS: tuple[Callable[[random.Random], Raw], ...] = (
+    random_handshake,
+    random_file_link,
+    random_page,
+    random_graphql,
+    random_mcp,
+)
 
 
-def status_of(service: Service, raw: Raw, authorization: str) -> int:
-    """Send a request on a connection of its own and return the status of the answer."""
+def read_status(service: Service, raw: Raw, authorization: str) -> int:
+    """Send a request over a new connection and return the status of the reply."""
     method, target, headers, body = raw
     address = urlsplit(service.url)
     lines = [f"{method} {target} HTTP/1.1", f"Host: {address.netloc}", f"Authorization: {authorization}"]
@@ -130,26 +136,26 @@ def status_of(service: Service, raw: Raw, authorization: str) -> int:
 
 
 def fuzz(service: Service, member: str, seconds: float, seed: int) -> None:
-    """Send nonsense for a while, however little a loaded machine manages then; a failure is told with its seed."""
+    """Send random requests for a while; a failure message contains the seed."""
     chance, sent, ends = random.Random(seed), 0, time.monotonic() + seconds
     authorization = service.caller(member).headers["Authorization"]
     while sent < FEWEST or time.monotonic() < ends:
         raw = chance.choice(KINDS)(chance)
-        status = status_of(service, raw, authorization)
+        status = read_status(service, raw, authorization)
         assert status < 500 or status in (501, 503, 504), f"seed {seed}, request {sent}: {raw}: {status}"
         sent += 1
 
 
 @pytest.mark.parametrize("member", ["admin@t", "editor@t"])
-def test_nonsense_at_the_edges_never_breaks_the_service(own_module_service: Service, member: str) -> None:
-    """Handshakes, links, pages, documents and messages that make no sense are refused, and the service is alive."""
+def test_random_edge_requests_never_break_the_service(own_module_service: Service, member: str) -> None:
+    """Invalid handshakes, links, pages, documents and messages are rejected, and the service works afterwards."""
     fuzz(own_module_service, member, SUITE_SECONDS / 2, random.randrange(2**32))
     assert own_module_service.anonymous().get("/healthz").is_success
 
 
 @pytest.mark.soak
-def test_nonsense_at_the_edges_for_long_leaves_memory_flat(own_module_service: Service) -> None:
-    """The same for long: no failure, no hang, and no memory that grows."""
+def test_random_edge_requests_do_not_leak_memory_soak(own_module_service: Service) -> None:
+    """The same rule holds for a longer time, and memory does not grow."""
     fuzz(own_module_service, "admin@t", SUITE_SECONDS, 1)
     before = own_module_service.memory()
     for member in ("admin@t", "editor@t"):

@@ -1,4 +1,4 @@
-"""The GraphQL interface over HTTP."""
+"""Tests of the GraphQL interface over HTTP."""
 
 from typing import Any
 
@@ -10,42 +10,42 @@ from tests.service.local_service import Service, check_problem
 ADDRESS = "/v1/plant-t/graphql"
 
 
-def asked(caller: httpx.Client, query: str, **variables: Any) -> dict[str, Any]:
-    """Return the JSON answer to a well-formed request."""
+def execute(caller: httpx.Client, query: str, **variables: Any) -> dict[str, Any]:
+    """Execute a valid request and return the JSON reply."""
     reply = caller.post(ADDRESS, json={"query": query, "variables": variables})
     assert reply.status_code == 200, reply.text
     body: dict[str, Any] = reply.json()
     return body
 
 
-def data(caller: httpx.Client, query: str, **variables: Any) -> dict[str, Any]:
-    """Return the data of an answer without errors."""
-    body = asked(caller, query, **variables)
+def query_data(caller: httpx.Client, query: str, **variables: Any) -> dict[str, Any]:
+    """Return the data of a reply without errors."""
+    body = execute(caller, query, **variables)
     assert "errors" not in body, body
     found: dict[str, Any] = body["data"]
     return found
 
 
-def codes(body: dict[str, Any]) -> list[str]:
-    """Return the codes of an answer's errors; each error has message and path."""
+def error_codes(body: dict[str, Any]) -> list[str]:
+    """Return the codes of a reply's errors, and check that each error has a message and a path."""
     assert all(error["message"] and isinstance(error["path"], list) for error in body["errors"])
     return [error["extensions"]["code"] for error in body["errors"]]
 
 
 @pytest.fixture(scope="module")
 def reader(service: Service) -> httpx.Client:
-    """Return a caller who may read and execute."""
+    """Return a client that may read the catalog and execute queries."""
     return service.caller("viewer@t")
 
 
-def test_api_key_and_token_are_taken(service: Service) -> None:
-    """An API key and a token open the interface; nothing and nonsense are refused with 401 and UNAUTHORIZED."""
+def test_api_keys_and_tokens_are_accepted(service: Service) -> None:
+    """An API key and a token are accepted; a missing or invalid credential is 401 with UNAUTHORIZED."""
     for bearer in (service.key("viewer@t"),):
-        assert data(service.anonymous(bearer=bearer), "{ workspace { id } }") == {"workspace": {"id": "plant-t"}}
-    assert data(service.caller("viewer@t"), "{ workspace { id } }") == {"workspace": {"id": "plant-t"}}
+        assert query_data(service.anonymous(bearer=bearer), "{ workspace { id } }") == {"workspace": {"id": "plant-t"}}
+    assert query_data(service.caller("viewer@t"), "{ workspace { id } }") == {"workspace": {"id": "plant-t"}}
     for caller in (service.anonymous(), service.anonymous(bearer="oik_nonsense")):
         reply = caller.post(ADDRESS, json={"query": "{ workspace { id } }"})
-        assert (reply.status_code, codes(reply.json()), reply.json()["errors"][0]["path"]) == (
+        assert (reply.status_code, error_codes(reply.json()), reply.json()["errors"][0]["path"]) == (
             401,
             ["UNAUTHORIZED"],
             [],
@@ -54,14 +54,14 @@ def test_api_key_and_token_are_taken(service: Service) -> None:
 
 
 def test_another_workspace_is_forbidden(reader: httpx.Client) -> None:
-    """The workspace in the address must be the one that the deployment serves."""
+    """The workspace in the URL must be the workspace of the deployment."""
     reply = reader.post("/v1/elsewhere/graphql", json={"query": "{ workspace { id } }"})
-    assert (reply.status_code, codes(reply.json())) == (403, ["FORBIDDEN"])
+    assert (reply.status_code, error_codes(reply.json())) == (403, ["FORBIDDEN"])
 
 
-def test_workspace_counts_what_it_has(reader: httpx.Client) -> None:
-    """The workspace tells how many connections, surfaces and queries it has."""
-    found = data(
+def test_workspace_statistics(reader: httpx.Client) -> None:
+    """The workspace has the numbers of connections, surfaces and queries."""
+    found = query_data(
         reader,
         "{ workspace { name stats { connectionCount surfaceCount queryCount } } "
         "connections { totalCount } surfaces { totalCount } queries { totalCount } }",
@@ -74,36 +74,38 @@ def test_workspace_counts_what_it_has(reader: httpx.Client) -> None:
 
 
 def test_items_are_found_by_their_names(reader: httpx.Client) -> None:
-    """A query is found by name, else by lookup; what is not there is null."""
+    """A query is found by name or else by lookup; an unknown item is null."""
     listed = reader.get("/oi-api/warm-queries").json()["warmQueries"][0]
     query = "query($n: String!) { query(name: $n) { name kql surface { id queries { name } } } }"
-    by_name = data(reader, query, n=listed["name"])["query"]
+    by_name = query_data(reader, query, n=listed["name"])["query"]
     assert by_name["kql"] == listed["kql"]
     assert by_name["surface"]["id"] == listed["surface"]
     assert {"name": listed["name"]} in by_name["surface"]["queries"]
-    assert data(reader, query, n=listed["lookup"])["query"] == by_name
+    assert query_data(reader, query, n=listed["lookup"])["query"] == by_name
     nothing = '{ query(name: "none") { name } connection(id: "none") { id } surface(id: "none") { id } }'
-    assert data(reader, nothing) == {"query": None, "connection": None, "surface": None}
+    assert query_data(reader, nothing) == {"query": None, "connection": None, "surface": None}
 
 
 def test_lists_page_by_cursor_and_by_offset(reader: httpx.Client) -> None:
-    """Both styles of paging visit every connection once, in one order."""
-    whole = [node["id"] for node in data(reader, "{ connections { nodes { id } } }")["connections"]["nodes"]]
+    """Paging by cursor and by offset return every connection once, in the same order."""
+    whole = [node["id"] for node in query_data(reader, "{ connections { nodes { id } } }")["connections"]["nodes"]]
     query = "query($a: String) { connections(first: 1, after: $a) { nodes { id } pageInfo { hasNextPage endCursor } } }"
     seen, after, more = [], None, True
     while more:
-        page = data(reader, query, a=after)["connections"]
+        page = query_data(reader, query, a=after)["connections"]
         seen += [node["id"] for node in page["nodes"]]
         after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
     offset = "query($o: Int!) { connections(limit: 1, offset: $o) { nodes { id } } }"
-    by_offset = [node["id"] for o in range(len(whole)) for node in data(reader, offset, o=o)["connections"]["nodes"]]
+    by_offset = [
+        node["id"] for o in range(len(whole)) for node in query_data(reader, offset, o=o)["connections"]["nodes"]
+    ]
     assert whole == seen == by_offset
 
 
 def test_an_empty_page_has_no_cursor(reader: httpx.Client) -> None:
-    """With first: 0 more items follow, and none of them stands behind a cursor yet."""
+    """With `first: 0` the page has a next page but no cursor."""
     asked = "{ connections(first: 0) { nodes { id } pageInfo { hasNextPage endCursor } } }"
-    page = data(reader, asked)["connections"]
+    page = query_data(reader, asked)["connections"]
     assert page == {"nodes": [], "pageInfo": {"hasNextPage": True, "endCursor": None}}
 
 
@@ -124,9 +126,9 @@ def test_an_empty_page_has_no_cursor(reader: httpx.Client) -> None:
         "{ workspace { " + "id " * 5001 + "} }",
     ],
 )
-def test_what_breaks_a_rule_is_a_validation_error(reader: httpx.Client, query: str) -> None:
-    """A query that does not parse, bind, or keep the limits is a VALIDATION_ERROR."""
-    assert set(codes(asked(reader, query))) == {"VALIDATION_ERROR"}
+def test_invalid_queries_are_validation_errors(reader: httpx.Client, query: str) -> None:
+    """A query that does not parse, does not match the schema or exceeds a limit is a VALIDATION_ERROR."""
+    assert set(error_codes(execute(reader, query))) == {"VALIDATION_ERROR"}
 
 
 SIZED = "query($n: Int) { connections(first: $n) { totalCount } }"
@@ -156,20 +158,20 @@ GIVEN = 'mutation($p: JSON) { executeQuery(name: "none", parameters: $p) { rows 
     ],
 )
 def test_hostile_requests_are_validation_errors(reader: httpx.Client, status: int, body: Any) -> None:
-    """Values out of range, operations that are not there, batches and the like are VALIDATION_ERRORs with a path."""
+    """Values out of range, unknown operations, batches and similar requests are VALIDATION_ERRORs with a path."""
     reply = reader.post(ADDRESS, json=body)
-    assert (reply.status_code, set(codes(reply.json()))) == (status, {"VALIDATION_ERROR"}), reply.text
+    assert (reply.status_code, set(error_codes(reply.json()))) == (status, {"VALIDATION_ERROR"}), reply.text
 
 
-def test_null_arguments_count_as_left_out(reader: httpx.Client) -> None:
-    """Each nullable argument takes null, with which it is not given."""
-    whole = data(reader, "{ connections { totalCount } queries { totalCount } surfaces { totalCount } }")
+def test_null_arguments_count_as_missing(reader: httpx.Client) -> None:
+    """A null argument has the same effect as a missing one."""
+    whole = query_data(reader, "{ connections { totalCount } queries { totalCount } surfaces { totalCount } }")
     nothing = "first: null, after: null, limit: null, offset: null"
     asked_with_null = (
         f"{{ connections(status: null, {nothing}) {{ totalCount }} queries(surface: null, {nothing}) {{ totalCount }} "
         f"surfaces({nothing}) {{ totalCount }} }}"
     )
-    assert data(reader, asked_with_null) == whole
+    assert query_data(reader, asked_with_null) == whole
 
 
 @pytest.mark.parametrize(
@@ -183,32 +185,32 @@ def test_null_arguments_count_as_left_out(reader: httpx.Client) -> None:
         ("{ workspace {" + " id" * 4900 + "} }", {"workspace": {"id": "plant-t"}}),
     ],
 )
-def test_odd_requests_are_answered(reader: httpx.Client, query: str, expected: dict[str, Any]) -> None:
-    """What is odd but right is answered."""
-    assert data(reader, query) == expected
+def test_unusual_requests_are_executed(reader: httpx.Client, query: str, expected: dict[str, Any]) -> None:
+    """Unusual but valid requests are executed."""
+    assert query_data(reader, query) == expected
 
 
-def test_limits_are_named(reader: httpx.Client) -> None:
-    """The refusal of a costly request names the limit."""
+def test_the_exceeded_limit_is_named(reader: httpx.Client) -> None:
+    """The reply to an expensive request names the exceeded limit."""
     costly = "{ queries(first: 500) { nodes { surface { connections { id name } } } } }"
-    assert "10000" in asked(reader, costly)["errors"][0]["message"]
+    assert "10000" in execute(reader, costly)["errors"][0]["message"]
 
 
 def test_missing_right_is_an_error_of_the_field(service: Service) -> None:
-    """Without the right the request is answered 200 with a FORBIDDEN error at the field."""
+    """Without the access right the reply is 200 with a FORBIDDEN error at the field."""
     caller = service.caller("viewer@t", scopes="Workspace.WarmQuery.Execute")
-    body = asked(caller, '{ connection(id: "x") { id } }')
-    assert (codes(body), body["errors"][0]["path"], body["data"]) == (
+    body = execute(caller, '{ connection(id: "x") { id } }')
+    assert (error_codes(body), body["errors"][0]["path"], body["data"]) == (
         ["FORBIDDEN"],
         ["connection"],
         {"connection": None},
     )
     refused = service.caller("viewer@t", scopes="Workspace.Catalog.Read")
-    assert codes(asked(refused, 'mutation { executeQuery(name: "x") { rows } }')) == ["FORBIDDEN"]
+    assert error_codes(execute(refused, 'mutation { executeQuery(name: "x") { rows } }')) == ["FORBIDDEN"]
 
 
-def test_execute_query_runs_what_is_approved(service: Service) -> None:
-    """An approved query gives rows, columns and governance; a draft is FORBIDDEN, an unknown one not found."""
+def test_execute_query_runs_approved_queries(service: Service) -> None:
+    """An approved query returns rows, columns and governance; a draft is FORBIDDEN, an unknown query is not found."""
     editor, admin, viewer = (service.caller(f"{who}@t") for who in ("editor", "admin", "viewer"))
     body = {
         "name": "Asked by GraphQL",
@@ -221,22 +223,22 @@ def test_execute_query_runs_what_is_approved(service: Service) -> None:
         'mutation($p: JSON) { executeQuery(name: "Asked by GraphQL", parameters: $p) { rows columns { name type } '
         "meta { rowCount executionTime truncated } governance { queryApprovedBy queryApprovedAt } } }"
     )
-    assert codes(asked(viewer, run, p={"n": 21})) == ["FORBIDDEN"]
+    assert error_codes(execute(viewer, run, p={"n": 21})) == ["FORBIDDEN"]
     assert admin.post("/oi-api/warm-queries/by-graphql/approve").status_code == 200
-    made = data(viewer, run, p={"n": 21})["executeQuery"]
+    made = query_data(viewer, run, p={"n": 21})["executeQuery"]
     assert made["rows"][0]["answer"] == 42
     assert made["columns"] == [{"name": "answer", "type": "long"}, {"name": "at", "type": "datetime"}]
     assert (made["meta"]["rowCount"], made["meta"]["truncated"]) == (1, False)
     assert made["governance"]["queryApprovedBy"] == "admin@t"
     for wrong in ({}, {"n": "x"}, {"n": 1, "m": 2}, [1], "n"):
-        assert codes(asked(viewer, run, p=wrong)) == ["VALIDATION_ERROR"], wrong
+        assert error_codes(execute(viewer, run, p=wrong)) == ["VALIDATION_ERROR"], wrong
     unknown = 'mutation { executeQuery(name: "none") { rows } }'
-    assert codes(asked(viewer, unknown)) == ["RESOURCE_NOT_FOUND"]
+    assert error_codes(execute(viewer, unknown)) == ["RESOURCE_NOT_FOUND"]
     assert editor.delete("/oi-api/warm-queries/by-graphql").status_code == 204
 
 
-def test_get_runs_queries_and_no_mutations(reader: httpx.Client) -> None:
-    """GET answers a query; a mutation by GET is 405 and names POST."""
+def test_get_executes_only_queries(reader: httpx.Client) -> None:
+    """GET executes a query; a mutation by GET is 405 with Allow: POST."""
     assert reader.get(ADDRESS, params={"query": "{ workspace { id } }"}).json()["data"]["workspace"]["id"] == "plant-t"
     refused = reader.get(ADDRESS, params={"query": 'mutation { executeQuery(name: "x") { rows } }'})
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
@@ -256,16 +258,16 @@ def test_get_runs_queries_and_no_mutations(reader: httpx.Client) -> None:
         (b'{"query": "' + b" " * 1_048_576 + b'"}', "application/json", 413),
     ],
 )
-def test_malformed_request_is_refused_with_errors(
+def test_malformed_requests_have_an_errors_array(
     reader: httpx.Client, body: bytes, content_type: str, status: int
 ) -> None:
-    """What is no GraphQL request gets its status and an errors array."""
+    """A malformed GraphQL request gets its status and an `errors` array."""
     reply = reader.post(ADDRESS, content=body, headers={"Content-Type": content_type})
-    assert (reply.status_code, codes(reply.json())) == (status, ["VALIDATION_ERROR"]), reply.text
+    assert (reply.status_code, error_codes(reply.json())) == (status, ["VALIDATION_ERROR"]), reply.text
 
 
-def test_newer_media_type_tells_by_status(reader: httpx.Client) -> None:
-    """Under application/graphql-response+json an invalid document is 400, and the reply is of that type."""
+def test_graphql_media_type_has_an_error_status(reader: httpx.Client) -> None:
+    """Under application/graphql-response+json an invalid document is 400, and the reply has that type."""
     headers = {"Accept": "application/graphql-response+json"}
     good = reader.post(ADDRESS, json={"query": "{ workspace { id } }"}, headers=headers)
     bad = reader.post(ADDRESS, json={"query": "{ nope }"}, headers=headers)
@@ -274,8 +276,8 @@ def test_newer_media_type_tells_by_status(reader: httpx.Client) -> None:
     assert bad.headers["content-type"].startswith("application/graphql-response+json")
 
 
-def test_refusals_come_in_the_media_type_that_is_asked_for(service: Service) -> None:
-    """Whatever keeps a request from its fields is told as application/graphql-response+json where that is preferred."""
+def test_errors_have_the_preferred_media_type(service: Service) -> None:
+    """Errors before execution have the type application/graphql-response+json if the client prefers it."""
     newer, query = {"Accept": "application/graphql-response+json"}, {"query": "{ workspace { id } }"}
     known, nobody = service.caller("viewer@t"), service.anonymous()
     refusals = [
@@ -297,9 +299,9 @@ def test_refusals_come_in_the_media_type_that_is_asked_for(service: Service) -> 
 
 
 def test_introspection_shows_the_schema(reader: httpx.Client) -> None:
-    """The standard introspection query of tools is answered in full."""
+    """The standard introspection query is executed."""
     from graphql import build_client_schema, get_introspection_query, print_type  # noqa: PLC0415
 
-    schema = build_client_schema(data(reader, get_introspection_query()))  # type: ignore[arg-type]  # as it came
+    schema = build_client_schema(query_data(reader, get_introspection_query()))  # type: ignore[arg-type]  # as it came
     connection = schema.type_map["Connection"]
     assert "stats: ConnectionStats\n" in print_type(connection)

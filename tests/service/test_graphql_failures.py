@@ -1,4 +1,4 @@
-"""GraphQL errors of an engine that fails; the engine is played at the wire, by an endpoint that answers as told."""
+"""Tests of GraphQL errors while the query engine fails; a stub server replaces the engine."""
 
 import json
 from collections.abc import Iterator
@@ -32,12 +32,12 @@ class _Engine(BaseHTTPRequestHandler):
     do_GET = do_POST  # noqa: N815  the library's name
 
     def log_message(self, *_: Any) -> None:
-        """Keep the test's output clean."""
+        """Disable the request log."""
 
 
 @pytest.fixture(scope="module")
-def failing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service whose engine answers what ``_Engine.status`` says."""
+def service_with_failing_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service whose engine replies with the status in ``_Engine.status``."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Engine)
     Thread(target=server.serve_forever, daemon=True).start()
     address = {"KUSTO_URI": f"http://127.0.0.1:{server.server_port}"}
@@ -57,20 +57,22 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         (503, {"code": "INTERNAL_ERROR", "reason": "QUERY_ENGINE_UNAVAILABLE"}),
     ],
 )
-def test_engine_failure_is_told_by_code_and_reason(failing: Service, status: int, extensions: dict[str, str]) -> None:
-    """A throttling engine is RATE_LIMITED, a failing one INTERNAL_ERROR with the reason, and nothing of the inside."""
+def test_engine_failures_have_a_code_and_a_reason(
+    service_with_failing_engine: Service, status: int, extensions: dict[str, str]
+) -> None:
+    """A throttling engine is RATE_LIMITED, a failing one INTERNAL_ERROR with a reason but no internals."""
     _Engine.status = status
-    reply = failing.caller("viewer@t").post(ADDRESS, json={"query": RUN})
+    reply = service_with_failing_engine.caller("viewer@t").post(ADDRESS, json={"query": RUN})
     [error] = reply.json()["errors"]
     assert (reply.status_code, error["path"], error["extensions"]) == (200, ["executeQuery"], extensions)
     assert error["message"]
     assert "secret" not in reply.text
 
 
-def test_columns_that_nobody_can_tell_are_an_error_of_the_field(failing: Service) -> None:
-    """While the engine is down the schema of a query has no columns and an error with a path that says why."""
+def test_unknown_columns_are_an_error_of_the_field(service_with_failing_engine: Service) -> None:
+    """While the engine is down, the schema of a query has no columns and an error with a path and a reason."""
     _Engine.status = 503
-    body = failing.caller("viewer@t").post(ADDRESS, json={"query": COLUMNS}).json()
+    body = service_with_failing_engine.caller("viewer@t").post(ADDRESS, json={"query": COLUMNS}).json()
     [error] = body["errors"]
     assert error["path"] == ["query", "schema"]
     assert error["extensions"] == {"code": "INTERNAL_ERROR", "reason": "QUERY_ENGINE_UNAVAILABLE"}

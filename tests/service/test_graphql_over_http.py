@@ -1,4 +1,4 @@
-"""GraphQL over HTTP, as the audit suite of its reference implementation sees it."""
+"""Test of GraphQL over HTTP with the audit suite of the reference implementation."""
 
 import json
 
@@ -12,7 +12,7 @@ AUDITS = 61
 
 @pytest.mark.skipif(bool(running.missing()), reason=running.missing())
 def test_every_audit_of_graphql_over_http_passes(service: Service) -> None:
-    """Each audit of the npm package graphql-http, of what must, should and may be, is passed."""
+    """Every audit (must, should, may) of the npm package graphql-http passes."""
     done = running.script("graphql_http.mjs", f"{service.url}/v1/plant-t/graphql", service.key("viewer@t"))
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)

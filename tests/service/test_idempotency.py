@@ -1,4 +1,4 @@
-"""The Idempotency-Key of every POST that appends: a repeat gets the first answer."""
+"""Tests of the Idempotency-Key header."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,153 +14,158 @@ QUERIES = "/oi-api/warm-queries"
 DEFINITION = {"name": "Repeated", "surface": "hall", "kql": "Telemetry | count"}
 
 
-def once(key: str) -> dict[str, str]:
-    """Return the header."""
+def key_header(key: str) -> dict[str, str]:
+    """Return the header with a key."""
     return {"Idempotency-Key": key}
 
 
-def created_events(admin: httpx.Client, name: str) -> list[Any]:
-    """Return the audit events of keys of a name."""
+def list_created_events(admin: httpx.Client, name: str) -> list[Any]:
+    """Return the audit events of created keys with a name."""
     wanted = "target=AccessControl&actionType=ApiKey.Created&limit=1000"
     events = admin.get(f"/oi-api/provenance/events/query?{wanted}").json()
     return [event for event in events if event["AfterState"]["name"] == name]
 
 
-def test_a_new_api_key_is_shown_again_to_who_repeats(service: Service) -> None:
-    """One key is made, and its secret comes with each repeat; another body, caller or key is another matter."""
+def test_a_retry_returns_the_same_api_key(service: Service) -> None:
+    """A retry creates no second key and returns the secret again; another body, caller or key is a new request."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
-    first = editor.post(KEYS, json={"name": "repeated"}, headers=once("new-key-1"))
+    first = editor.post(KEYS, json={"name": "repeated"}, headers=key_header("new-key-1"))
     assert first.status_code == 201
-    again = editor.post(KEYS, json={"name": "repeated"}, headers=once("new-key-1"))
+    again = editor.post(KEYS, json={"name": "repeated"}, headers=key_header("new-key-1"))
     assert (again.status_code, again.json()) == (201, first.json())
     assert service.anonymous(first.json()["apiKey"]).get(f"{KEYS}/whoami").status_code == 200
-    other = editor.post(KEYS, json={"name": "another"}, headers=once("new-key-1"))
+    other = editor.post(KEYS, json={"name": "another"}, headers=key_header("new-key-1"))
     check_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
-    mine = admin.post(KEYS, json={"name": "repeated"}, headers=once("new-key-1")).json()
+    mine = admin.post(KEYS, json={"name": "repeated"}, headers=key_header("new-key-1")).json()
     assert mine["keyId"] != first.json()["keyId"]
-    assert len(created_events(admin, "repeated")) == 2
-    assert len(created_events(admin, "another")) == 0
-    assert check_failing_fields(editor.post(KEYS, json={"name": "x"}, headers=once(""))) == ["Idempotency-Key"]
+    assert len(list_created_events(admin, "repeated")) == 2
+    assert len(list_created_events(admin, "another")) == 0
+    assert check_failing_fields(editor.post(KEYS, json={"name": "x"}, headers=key_header(""))) == ["Idempotency-Key"]
 
 
-def test_a_narrower_token_gets_no_wider_answer(service: Service) -> None:
-    """A repeat with a token of other rights is another request: it shows no secret that the first token received."""
+def test_a_token_with_other_rights_is_another_request(service: Service) -> None:
+    """A retry with a token of other rights does not get the stored reply."""
     wide, narrow = service.caller("editor@t"), service.caller("editor@t", "Workspace.Catalog.Read")
-    first = wide.post(KEYS, json={"name": "wide"}, headers=once("new-key-wide"))
+    first = wide.post(KEYS, json={"name": "wide"}, headers=key_header("new-key-wide"))
     assert first.status_code == 201
-    check_problem(narrow.post(KEYS, json={"name": "wide"}, headers=once("new-key-wide")), 422, "IDEMPOTENCY_KEY_REUSED")
-    again = service.caller("editor@t").post(KEYS, json={"name": "wide"}, headers=once("new-key-wide"))
+    check_problem(
+        narrow.post(KEYS, json={"name": "wide"}, headers=key_header("new-key-wide")), 422, "IDEMPOTENCY_KEY_REUSED"
+    )
+    again = service.caller("editor@t").post(KEYS, json={"name": "wide"}, headers=key_header("new-key-wide"))
     assert again.json() == first.json()
 
 
-def test_repeats_at_once_make_one_api_key(service: Service) -> None:
-    """Of many requests at once one makes the key, and all show it."""
+def test_concurrent_retries_create_one_api_key(service: Service) -> None:
+    """Of many concurrent requests one creates the key, and all return it."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     with ThreadPoolExecutor(8) as pool:
         replies = list(
-            pool.map(lambda _: editor.post(KEYS, json={"name": "crowd"}, headers=once("new-key-2")), range(8))
+            pool.map(lambda _: editor.post(KEYS, json={"name": "crowd"}, headers=key_header("new-key-2")), range(8))
         )
     assert {reply.status_code for reply in replies} == {201}
     assert len({reply.json()["apiKey"] for reply in replies}) == 1
-    assert len(created_events(admin, "crowd")) == 1
+    assert len(list_created_events(admin, "crowd")) == 1
     assert sum(key["name"] == "crowd" for key in editor.get(KEYS).json()["keys"]) == 1
 
 
-def test_a_refused_request_leaves_its_key_free(service: Service) -> None:
-    """After a 400 or 403 the corrected request goes through under the same key."""
+def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
+    """After a 400 or 403 the fixed request succeeds with the same Idempotency-Key."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     check_problem(
-        editor.post(KEYS, json={"name": "free", "principal": "admin@t"}, headers=once("free")),
+        editor.post(KEYS, json={"name": "free", "principal": "admin@t"}, headers=key_header("free")),
         403,
         "ACCESS_RIGHT_MISSING",
     )
-    assert editor.post(KEYS, json={"name": "free"}, headers=once("free")).status_code == 201
+    assert editor.post(KEYS, json={"name": "free"}, headers=key_header("free")).status_code == 201
     body = {**BODY, "ScopeKey": "free"}
-    refused = admin.post(AMENDMENTS, json={**body, "ReasonCategory": "typo"}, headers=once("free"))
+    refused = admin.post(AMENDMENTS, json={**body, "ReasonCategory": "typo"}, headers=key_header("free"))
     check_problem(refused, 400, "REASON_CATEGORY_UNKNOWN")
-    assert admin.post(AMENDMENTS, json=body, headers=once("free")).status_code == 201
+    assert admin.post(AMENDMENTS, json=body, headers=key_header("free")).status_code == 201
 
 
-def test_what_was_kept_survives_a_kill_and_shows_no_secret(own_service: Service) -> None:
-    """After a power cut the repeat still gets the first answer, which no file holds in clear."""
+def test_stored_replies_survive_a_kill_encrypted(own_service: Service) -> None:
+    """After a kill the retry gets the first reply, and no file contains the secret as plain text."""
     editor = own_service.start().caller("editor@t")
-    first = editor.post(KEYS, json={"name": "kept"}, headers=once("kept")).json()
+    first = editor.post(KEYS, json={"name": "kept"}, headers=key_header("kept")).json()
     own_service.kill()
     stored = b"".join(file.read_bytes() for file in own_service.data_dir.rglob("*.sqlite*"))
     assert first["keyId"].encode() in stored
     assert first["apiKey"].split("_", 2)[2].encode() not in stored
     editor = own_service.start().caller("editor@t")
-    assert editor.post(KEYS, json={"name": "kept"}, headers=once("kept")).json() == first
+    assert editor.post(KEYS, json={"name": "kept"}, headers=key_header("kept")).json() == first
 
 
-def test_a_repeated_approval_releases_no_later_text(own_module_service: Service) -> None:
-    """A query edited after its approval stays a draft, though the approval is sent again."""
+def test_a_retried_approval_does_not_approve_later_edits(own_module_service: Service) -> None:
+    """A query that was edited after its approval stays a draft if the approval is retried."""
     editor, admin = own_module_service.caller("editor@t"), own_module_service.caller("admin@t")
     assert editor.put(f"{QUERIES}/repeated", json=DEFINITION).status_code == 201
-    first = admin.post(f"{QUERIES}/repeated/approve", headers=once("approve"))
+    first = admin.post(f"{QUERIES}/repeated/approve", headers=key_header("approve"))
     assert first.status_code == 200
     assert editor.put(f"{QUERIES}/repeated", json={**DEFINITION, "kql": "Telemetry | take 1"}).status_code == 200
-    again = admin.post(f"{QUERIES}/repeated/approve", headers=once("approve"))
+    again = admin.post(f"{QUERIES}/repeated/approve", headers=key_header("approve"))
     assert (again.status_code, again.json()) == (200, first.json())
     check_problem(admin.get(f"{QUERIES}/repeated"), 403, "QUERY_NOT_APPROVED")
-    assert admin.post(f"{QUERIES}/repeated/approve", headers=once("approve anew")).json()["kql"] == "Telemetry | take 1"
+    assert (
+        admin.post(f"{QUERIES}/repeated/approve", headers=key_header("approve anew")).json()["kql"]
+        == "Telemetry | take 1"
+    )
 
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])
-def test_a_repeated_decision_is_the_first_one(service: Service, verb: str) -> None:
-    """A decision sent again, at once or later, appends one transition; under another key it is 409."""
+def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -> None:
+    """Retries of a decision, concurrent or later, append one decision; with another key it is 409."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     scope = f"again-{verb}"
     made = create(editor, scope).json()["RecordID"]
     address, where = f"{AMENDMENTS}/{made}/{verb}", {"scopeKey": scope}
     with ThreadPoolExecutor(6) as pool:
-        replies = list(pool.map(lambda _: admin.post(address, params=where, headers=once(verb)), range(6)))
+        replies = list(pool.map(lambda _: admin.post(address, params=where, headers=key_header(verb)), range(6)))
     assert {reply.status_code for reply in replies} == {200}
     assert {reply.json()["RecordID"] for reply in replies} == {"000000000002"}
-    check_problem(admin.post(address, params=where, headers=once("other")), 409, "AMENDMENT_NOT_PENDING")
+    check_problem(admin.post(address, params=where, headers=key_header("other")), 409, "AMENDMENT_NOT_PENDING")
     if verb == "reject":
-        changed = admin.post(address, params=where, json={"RejectionReason": "no"}, headers=once(verb))
+        changed = admin.post(address, params=where, json={"RejectionReason": "no"}, headers=key_header(verb))
         check_problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
     check_problem(approve(admin, scope, made), 409, "AMENDMENT_NOT_PENDING")
 
 
-def test_a_repeated_correction_is_one(service: Service) -> None:
-    """Created again under the same key it is the same record, with another body 422."""
+def test_a_retried_amendment_is_stored_once(service: Service) -> None:
+    """A retry returns the same amendment; with another body it is 422."""
     editor = service.caller("editor@t")
     body = {**BODY, "ScopeKey": "again"}
-    first = editor.post(AMENDMENTS, json=body, headers=once("correction"))
-    assert editor.post(AMENDMENTS, json=body, headers=once("correction")).json() == first.json()
-    changed = editor.post(AMENDMENTS, json={**body, "ReasonText": "else"}, headers=once("correction"))
+    first = editor.post(AMENDMENTS, json=body, headers=key_header("correction"))
+    assert editor.post(AMENDMENTS, json=body, headers=key_header("correction")).json() == first.json()
+    changed = editor.post(AMENDMENTS, json={**body, "ReasonText": "else"}, headers=key_header("correction"))
     check_problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
 
 
-def test_kills_in_the_middle_leave_one_key_and_one_event_each(own_service: Service) -> None:
-    """Killed while keys are made, then asked again: every request has one API key, one event, and one answer."""
+def test_kills_during_creation_store_each_key_once(own_service: Service) -> None:
+    """If the service is killed and the requests are retried, each creates one key, one event and one reply."""
     answers: dict[int, Any] = {}
     for _ in range(2):
         service = own_service.start()
         editor = service.caller("editor@t")
         with ThreadPoolExecutor(8) as pool:
-            running = [pool.submit(_ask, editor, number, answers) for number in range(40)]
+            running = [pool.submit(_create_key, editor, number, answers) for number in range(40)]
             before = len(answers)
             wait_until(lambda: len(answers), lambda now, before=before: now > before)  # type: ignore[misc]
             service.kill()
             [future.result() for future in running]
     editor, admin = own_service.start().caller("editor@t"), own_service.caller("admin@t")
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: _ask(editor, number, answers), range(40)))
+        list(pool.map(lambda number: _create_key(editor, number, answers), range(40)))
     kept = {key["keyId"]: key["name"] for key in editor.get(KEYS).json()["keys"] if key["name"].startswith("k-")}
     assert kept == {answer["keyId"]: f"k-{number}" for number, answer in answers.items()}
     assert len(kept) == 40
     for number in (0, 20, 39):
-        assert len(created_events(admin, f"k-{number}")) == 1
+        assert len(list_created_events(admin, f"k-{number}")) == 1
         assert own_service.anonymous(answers[number]["apiKey"]).get(f"{KEYS}/whoami").status_code == 200
 
 
-def _ask(client: httpx.Client, number: int, answers: dict[int, Any]) -> None:
-    """Ask for a key, and keep the answer; a later one must be the same."""
+def _create_key(client: httpx.Client, number: int, answers: dict[int, Any]) -> None:
+    """Create a key and store the reply; a later reply must be the same."""
     try:
-        reply = client.post(KEYS, json={"name": f"k-{number}"}, headers=once(f"kill {number}"))
+        reply = client.post(KEYS, json={"name": f"k-{number}"}, headers=key_header(f"kill {number}"))
     except (httpx.TransportError, RuntimeError):
         return  # killed, or the client was closed with it
     assert reply.status_code == 201, reply.text

@@ -1,4 +1,4 @@
-"""Keys and tokens over HTTP."""
+"""Tests of API keys and tokens over HTTP."""
 
 import os
 
@@ -11,7 +11,7 @@ EDITOR_RIGHTS = 17
 
 
 def test_a_key_gives_a_token_and_a_token_opens_the_api(service: Service) -> None:
-    """The way in: API key, token, data."""
+    """An API key is exchanged for a token, and the token opens the API."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt?minutes=15")
     assert set(reply.json()) == {"Token", "ExpiresAt", "AccessRights"}
     claims = jwt.decode(reply.json()["Token"], options={"verify_signature": False})
@@ -22,7 +22,7 @@ def test_a_key_gives_a_token_and_a_token_opens_the_api(service: Service) -> None
 
 
 def test_tokens_verify_with_the_published_keys(service: Service) -> None:
-    """Anybody can check a token with the JWKS and a library of their own."""
+    """Any client can verify a token with the JWKS and a standard library."""
     jwks = service.anonymous().get("/.well-known/jwks.json").json()
     assert all("d" not in key for key in jwks["keys"])
     token = service.anonymous(service.key("viewer@t")).get("/workspace/api/keys/jwt").json()["Token"]
@@ -31,8 +31,8 @@ def test_tokens_verify_with_the_published_keys(service: Service) -> None:
     assert claims["AccessRights"] == sorted(claims["AccessRights"])
 
 
-def test_whoami_says_who_and_how(service: Service) -> None:
-    """The caller's identity, rights, and the kind of credential."""
+def test_whoami(service: Service) -> None:
+    """The reply of whoami contains the caller's identity, access rights and kind of credential."""
     by_key = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/whoami").json()
     assert by_key["principal"] == "editor@t"
     assert (by_key["name"], by_key["workspace"], by_key["via"], by_key["expiresAt"]) == (
@@ -49,28 +49,28 @@ def test_whoami_says_who_and_how(service: Service) -> None:
 
 @pytest.mark.parametrize("path", ["/oi-api/warm-queries/per-minute", "/workspace/api/keys/whoami"])
 @pytest.mark.parametrize("header", [None, "Bearer garbage", "Basic abc", "Bearer a.b.c"])
-def test_no_token_or_garbage_is_401(service: Service, path: str, header: str | None) -> None:
-    """Every protected route refuses what is no credential, and says which scheme it wants."""
+def test_missing_and_invalid_credentials_are_401(service: Service, path: str, header: str | None) -> None:
+    """Every protected route returns 401 with the expected scheme to a missing or invalid credential."""
     reply = service.anonymous().get(path, headers={} if header is None else {"Authorization": header})
     check_problem(reply, 401, "UNAUTHENTICATED")
     assert reply.headers["www-authenticate"] == "Bearer"
 
 
 def test_an_api_key_opens_no_data_route(service: Service) -> None:
-    """API keys are for tokens and GraphQL."""
+    """API keys are accepted only for tokens and GraphQL."""
     client = service.anonymous(service.key("admin@t"))
     check_problem(client.get("/oi-api/warm-queries/per-minute"), 401, "UNAUTHENTICATED")
     check_problem(client.post("/oi-api/telemetry/press", json={}), 401, "UNAUTHENTICATED")
 
 
-def test_a_disabled_member_has_a_key_that_is_refused(service: Service) -> None:
-    """keys.json names every member, also one that is disabled."""
+def test_the_key_of_a_disabled_member_is_rejected(service: Service) -> None:
+    """keys.json contains a key for every member; the key of a disabled member is rejected."""
     check_problem(service.anonymous(service.key("gone@t")).get("/workspace/api/keys/jwt"), 401, "UNAUTHENTICATED")
 
 
 @pytest.mark.parametrize("minutes", ["0", "abc", "99999", "-1", "43201", "", "NaN", "1e3", "60 ", "0.5"])
-def test_bad_minutes_are_named(service: Service, minutes: str) -> None:
-    """Lifetime is 1 to 43200 minutes."""
+def test_invalid_minutes_are_listed(service: Service, minutes: str) -> None:
+    """The lifetime of a token is 1 to 43200 minutes."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"minutes": minutes})
     assert check_problem(reply, 400, "INVALID_REQUEST")["errors"] == [
         {"field": "minutes", "message": "a number from 1 to 43200 is expected"}
@@ -78,21 +78,21 @@ def test_bad_minutes_are_named(service: Service, minutes: str) -> None:
 
 
 @pytest.mark.parametrize("scopes", ["", ",", "Workspace.Keys.Manage", "Workspace.Catalog.Read,Nothing"])
-def test_bad_scopes_are_named(service: Service, scopes: str) -> None:
-    """An empty list, an unknown right and one that the caller lacks are each an error."""
+def test_invalid_scopes_are_listed(service: Service, scopes: str) -> None:
+    """An empty list, an unknown right and a right that the caller lacks are errors."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"scopes": scopes})
     assert check_failing_fields(reply) == ["scopes"]
 
 
-def test_a_least_privilege_token_is_held_to_its_scopes(service: Service) -> None:
-    """What a token does not carry is 403, naming the right."""
+def test_a_token_is_limited_to_its_scopes(service: Service) -> None:
+    """A request that needs a right outside the token's scopes is 403 with the name of the right."""
     client = service.caller("editor@t", scopes="Workspace.Catalog.Read")
     missing = check_problem(client.get("/oi-api/warm-queries/per-minute"), 403, "ACCESS_RIGHT_MISSING")
     assert missing["accessRight"] == "Workspace.WarmQuery.Execute"
 
 
-def test_a_key_lives_and_dies(service: Service) -> None:
-    """Made, shown once, listed without its secret, used, revoked, refused."""
+def test_lifecycle_of_an_api_key(service: Service) -> None:
+    """A key is created, shown once, listed without its secret, used, revoked and then rejected."""
     owner = service.anonymous(service.key("editor@t"))
     reply = owner.post("/workspace/api/keys", json={"name": "bench", "expiresInDays": 7})
     assert reply.status_code == 201
@@ -110,8 +110,8 @@ def test_a_key_lives_and_dies(service: Service) -> None:
     assert made["apiKey"].rsplit("_", 1)[1] not in service.log()
 
 
-def test_a_revoked_token_is_refused_at_once_here(service: Service) -> None:
-    """After the 204 the token is useless on this instance."""
+def test_a_revoked_token_is_rejected_immediately(service: Service) -> None:
+    """After the 204 reply the same instance rejects the token."""
     client = service.caller("viewer@t")
     token = client.headers["Authorization"].removeprefix("Bearer ")
     assert client.get("/oi-api/warm-queries/per-minute").status_code == 200
@@ -135,14 +135,14 @@ def test_a_revoked_token_is_refused_at_once_here(service: Service) -> None:
         ({"name": "x", "expiresInDays": "7"}, ["expiresInDays"]),
     ],
 )
-def test_bad_key_requests_name_every_field(service: Service, body: dict[str, object], fields: list[str]) -> None:
-    """Each failing member is listed."""
+def test_invalid_key_requests_list_every_field(service: Service, body: dict[str, object], fields: list[str]) -> None:
+    """Each invalid member is listed."""
     reply = service.anonymous(service.key("editor@t")).post("/workspace/api/keys", json=body)
     assert check_failing_fields(reply) == fields
 
 
-def test_another_members_key_needs_the_right(service: Service) -> None:
-    """Keys for others are for who may manage keys."""
+def test_creating_another_members_key_requires_the_right(service: Service) -> None:
+    """Creating a key for another principal requires the right to manage keys."""
     body = {"name": "x", "principal": "viewer@t"}
     reply = service.anonymous(service.key("editor@t")).post("/workspace/api/keys", json=body)
     check_problem(reply, 403, "ACCESS_RIGHT_MISSING")
@@ -158,23 +158,23 @@ def test_another_members_key_needs_the_right(service: Service) -> None:
         ("PATCH", "/oi-api/warm-queries/per-minute", 405, "METHOD_NOT_ALLOWED"),
     ],
 )
-def test_unknown_addresses_and_methods(service: Service, method: str, path: str, status: int, code: str) -> None:
-    """404 and 405 come before authentication, as problem documents."""
+def test_unknown_routes_and_methods(service: Service, method: str, path: str, status: int, code: str) -> None:
+    """404 and 405 are problem documents and are returned before authentication."""
     reply = service.anonymous().request(method, path)
     check_problem(reply, status, code)
     assert (status == 405) == ("allow" in reply.headers)
 
 
-def test_every_reply_carries_a_request_id(service: Service) -> None:
-    """Taken over when given, made otherwise, on errors too; and it stands in the log."""
+def test_every_reply_has_a_request_id(service: Service) -> None:
+    """The request id is taken from the request or generated, also for errors, and it is in the log."""
     assert service.anonymous().get("/healthz", headers={"x-request-id": "mine-1"}).headers["x-request-id"] == "mine-1"
     refused = service.anonymous().get("/oi-api/warm-queries/x")
     assert refused.headers["x-request-id"] == refused.json()["traceId"]
     assert refused.headers["x-request-id"] in service.log()
 
 
-def test_files_are_their_owners_alone(own_service: Service) -> None:
-    """Whatever the umask was, nobody else of the machine reads what the service keeps."""
+def test_files_are_readable_only_by_their_owner(own_service: Service) -> None:
+    """Regardless of the umask, other users of the machine cannot read the service's files."""
     before = os.umask(0o022)
     try:
         own_service.start()

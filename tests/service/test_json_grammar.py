@@ -1,6 +1,6 @@
-"""The JSON grammar (RFC 8259) at every POST route: what it allows is taken, what it forbids is 400 and nothing worse.
+"""Tests that every POST route accepts exactly the JSON grammar (RFC 8259).
 
-The cases follow the kinds of the public JSON parsing test suites; each is written here by the grammar.
+The cases are written from the grammar and cover the categories of the public JSON parsing test suites.
 """
 
 import re
@@ -107,36 +107,36 @@ FORBIDDEN = {
 }
 
 
-def _operations() -> list[Operation]:
-    """Return the operations that look at a body, by the rules of REST, and that an administrator's token opens."""
+def _list_operations() -> list[Operation]:
+    """Return the operations with a JSON body that an administrator's token may call."""
     operations = [operation for group in GROUPS for operation in group.operations]
     return [one for one in operations if one.takes_body and one.body is not RawBody and one.access is not Access.PUBLIC]
 
 
 @pytest.fixture(scope="module")
 def admin(service: Service) -> httpx.Client:
-    """Return a caller with every right."""
+    """Return a client with all access rights."""
     return service.caller("admin@t")
 
 
 @pytest.mark.parametrize("name", ALLOWED)
-def test_what_the_grammar_allows_is_kept_as_it_was(admin: httpx.Client, name: str) -> None:
-    """A value that the grammar allows is stored, and reads back as the same value."""
+def test_valid_json_is_stored_unchanged(admin: httpx.Client, name: str) -> None:
+    """A value that the grammar allows is stored and returned as the same value."""
     reply = admin.post("/oi-api/provenance/events", content=EVENT % ALLOWED[name])
     assert reply.status_code == 201, reply.text
     assert reply.json()["AfterState"]["v"] == httpx.Response(200, content=ALLOWED[name]).json()
 
 
 @pytest.mark.parametrize("name", FORBIDDEN)
-def test_what_the_grammar_forbids_is_refused_inside_a_body(admin: httpx.Client, name: str) -> None:
-    """A value that the grammar forbids, or that readers could take in two ways, makes the body 400."""
+def test_invalid_json_in_a_body_is_rejected(admin: httpx.Client, name: str) -> None:
+    """A body with a value that is invalid or ambiguous is 400."""
     reply = admin.post("/oi-api/provenance/events", content=EVENT % FORBIDDEN[name])
     assert (reply.status_code, reply.json()["code"]) == (400, "BODY_NOT_JSON"), reply.text
 
 
-@pytest.mark.parametrize("operation", _operations(), ids=lambda operation: operation.name)
-def test_no_route_breaks_on_a_body_that_is_no_json(admin: httpx.Client, operation: Operation) -> None:
-    """Every POST and PUT answers 400 to what is no JSON, and names the body, before it looks for what is addressed."""
+@pytest.mark.parametrize("operation", _list_operations(), ids=lambda operation: operation.name)
+def test_every_route_rejects_invalid_json(admin: httpx.Client, operation: Operation) -> None:
+    """Every POST and PUT returns 400 for invalid JSON, before it looks for the addressed item."""
     address = "/" + re.sub(r"\{\*?[^{}]+\}", "some", operation.route)
     for name, text in FORBIDDEN.items():
         if text:
@@ -148,8 +148,8 @@ def test_no_route_breaks_on_a_body_that_is_no_json(admin: httpx.Client, operatio
 @pytest.mark.parametrize(
     "address", ["warm-queries/none/approve", "provenance/amendments/000000000001/approve?scopeKey=a"]
 )
-def test_a_body_without_use_is_an_object_or_nothing(admin: httpx.Client, address: str) -> None:
-    """Where a POST needs no body, one that is there is an object; its members are unknown names."""
+def test_an_unused_body_must_be_an_object(admin: httpx.Client, address: str) -> None:
+    """If a POST needs no body, a given body must be an object, and its members are unknown names."""
     for text in (b"[]", b"null", b"1", b'"{}"'):
         assert check_failing_fields(admin.post(f"/oi-api/{address}", content=text)) == ["body"]
     for text in (b"", b"{}"):
@@ -160,8 +160,8 @@ def test_a_body_without_use_is_an_object_or_nothing(admin: httpx.Client, address
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_no_other_body_is_read(admin: httpx.Client, method: str) -> None:
-    """What GET and DELETE are sent means nothing."""
+def test_bodies_of_get_and_delete_are_ignored(admin: httpx.Client, method: str) -> None:
+    """The body of a GET or DELETE request is ignored."""
     for text in (b"not json", b" ", b"[1,"):
         assert admin.request(method, "/oi-api/warm-queries/none", content=text).status_code == 404
 

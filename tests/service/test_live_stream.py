@@ -1,4 +1,4 @@
-"""The live stream over WebSocket."""
+"""Tests of the live stream over WebSocket."""
 
 import asyncio
 import json
@@ -27,24 +27,24 @@ from tests.service.stream_client import (
 _NUMBERS = count()
 
 
-def fresh(prefix: str = "live") -> str:
+def new_message_id(prefix: str = "live") -> str:
     """Return a message id that no other test uses."""
     return f"{prefix}-{next(_NUMBERS)}"
 
 
-def post(service: Service, connection: str, *messages: dict[str, Any]) -> None:
+def send_telemetry(service: Service, connection: str, *messages: dict[str, Any]) -> None:
     """Send telemetry of a connection."""
     reply = service.caller("editor@t").post(f"/oi-api/telemetry/{connection}", json=list(messages))
     assert reply.status_code == 202, reply.text
 
 
 async def test_an_impulse_is_one_json_message(service: Service) -> None:
-    """What a connection sends comes as an impulse, member for member."""
-    identifier = fresh()
+    """A telemetry message is received as an impulse with all its members."""
+    identifier = new_message_id()
     payload = {"Pressure": 4.25, "big": 9007199254740993, "nested": {"a": [1, None, "ü"]}}
     async with connect_stream(build_stream_url(service), request_token(service, "viewer@t")) as client:
         told = {"messageId": identifier, "ts": "2026-02-01T01:00:00+01:00", "deviceId": "rig-1"}
-        post(service, "pump-rig", {**told, **payload})
+        send_telemetry(service, "pump-rig", {**told, **payload})
         [impulse] = await receive_impulses(client, 1)
     headers = impulse.pop("Headers")
     assert isinstance(headers, dict)
@@ -68,8 +68,8 @@ async def test_an_impulse_is_one_json_message(service: Service) -> None:
         ({"surface": "hall", "connection": "lathe"}, []),
     ],
 )
-async def test_both_filters_must_hold(service: Service, query: dict[str, str], heard: list[str]) -> None:
-    """A listener hears the connections that every given filter selects, and no other."""
+async def test_filters_are_combined(service: Service, query: dict[str, str], heard: list[str]) -> None:
+    """A client receives the impulses of the connections that all given filters select."""
     bearer = request_token(service, "viewer@t")
     async with (
         connect_stream(build_stream_url(service, **query), bearer) as client,
@@ -77,8 +77,8 @@ async def test_both_filters_must_hold(service: Service, query: dict[str, str], h
     ):
         sent = []
         for connection in ("lathe", "press", "pump-rig", "press", "lathe", "pump-rig"):
-            sent.append((connection, fresh()))
-            post(service, connection, {"messageId": sent[-1][1]})
+            sent.append((connection, new_message_id()))
+            send_telemetry(service, connection, {"messageId": sent[-1][1]})
         await receive_impulses(all_, len(sent))
         expected = {identifier for connection, identifier in sent if connection in heard}
         got = await receive_impulses(client, len(expected))
@@ -88,8 +88,8 @@ async def test_both_filters_must_hold(service: Service, query: dict[str, str], h
 
 
 @pytest.mark.parametrize("way", ["header", "query", "subprotocol", "link"])
-async def test_each_way_of_giving_the_token(service: Service, way: str) -> None:
-    """Header, query parameter, subprotocol (echoed) and a negotiated link all open the stream."""
+async def test_each_way_to_send_the_token(service: Service, way: str) -> None:
+    """Header, query parameter, subprotocol (which is echoed) and a negotiated URL open the stream."""
     bearer = request_token(service, "viewer@t", minutes="5")
     url, given, subprotocols = build_stream_url(service, connection="press"), None, []
     if way == "header":
@@ -105,9 +105,9 @@ async def test_each_way_of_giving_the_token(service: Service, way: str) -> None:
         url = reply.json()["url"]
     async with connect_stream(url, given, subprotocols) as client:
         assert client.subprotocol == (subprotocols[0] if subprotocols else None)
-        identifier = fresh()
-        post(service, "lathe", {"messageId": fresh()})
-        post(service, "press", {"messageId": identifier})
+        identifier = new_message_id()
+        send_telemetry(service, "lathe", {"messageId": new_message_id()})
+        send_telemetry(service, "press", {"messageId": identifier})
         assert [impulse["ID"] for impulse in await receive_impulses(client, 1)] == [identifier]
 
 
@@ -128,10 +128,10 @@ async def test_each_way_of_giving_the_token(service: Service, way: str) -> None:
         ({"windowSec": "x", "connection": "nothing"}, 400, "INVALID_REQUEST"),
     ],
 )
-async def test_what_is_wrong_is_refused_before_the_upgrade(
+async def test_invalid_requests_are_rejected_before_the_upgrade(
     service: Service, query: dict[str, str], status: int, code: str
 ) -> None:
-    """With an upgrade, without one and for a link, the same mistake has the same status, code and fields."""
+    """An error has the same status, code and fields with an upgrade, without one and for a URL."""
     bearer = request_token(service, "viewer@t")
     replies = [
         await read_rejection(build_stream_url(service, **query), bearer),
@@ -145,8 +145,8 @@ async def test_what_is_wrong_is_refused_before_the_upgrade(
             assert set(check_failing_fields(reply)) <= {"since", "windowSec"}
 
 
-async def test_who_may_not_listen(service: Service) -> None:
-    """No token, a bad one, an expired one and an API key are 401, a token without the right 403; lookups come after."""
+async def test_missing_credentials_and_rights(service: Service) -> None:
+    """A missing, invalid or expired token and an API key are 401, a missing right 403, before lookups are checked."""
     url = build_stream_url(service, connection="nothing", windowSec="x")
     for bearer in (None, "nonsense", service.key("viewer@t"), request_token(service, "viewer@t") + "x"):
         reply = await read_rejection(url, bearer)
@@ -160,17 +160,17 @@ async def test_who_may_not_listen(service: Service) -> None:
     check_problem(await read_rejection(url, sign_short_token(service, "viewer@t", -1)), 401, "UNAUTHENTICATED")
 
 
-async def test_a_service_listens_too(service: Service) -> None:
-    """Listening needs no identity; the token of a service will do, also for a link."""
+async def test_service_tokens_can_open_streams(service: Service) -> None:
+    """A token without a user identity can open a stream, also through a negotiated URL."""
     bearer = request_token(service, "historian")
     link = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate").json()["url"]
     async with connect_stream(build_stream_url(service), bearer) as one, connect_stream(link) as other:
-        post(service, "press", {"messageId": fresh()})
+        send_telemetry(service, "press", {"messageId": new_message_id()})
         assert await receive_impulses(one, 1) == await receive_impulses(other, 1)
 
 
-def test_without_an_upgrade(service: Service) -> None:
-    """A plain GET is told to upgrade, after who asks and for what is checked; so is one with the token in the query."""
+def test_a_request_without_upgrade_is_426(service: Service) -> None:
+    """A plain GET returns 426, after the checks of credential and filters; also with the token in the query."""
     caller = service.caller("viewer@t")
     reply = caller.get("/oi-api/live-stream")
     check_problem(reply, 426, "UPGRADE_REQUIRED")
@@ -181,23 +181,23 @@ def test_without_an_upgrade(service: Service) -> None:
     check_problem(caller.post("/oi-api/live-stream"), 405, "METHOD_NOT_ALLOWED")
 
 
-def test_a_query_of_too_many_parameters(service: Service) -> None:
-    """A query that cannot be read holds no token, and is refused to those who have one."""
+def test_too_many_query_parameters_are_rejected(service: Service) -> None:
+    """A query string with too many parameters contains no token, and is rejected if there is another credential."""
     path = f"/oi-api/live-stream?{'&'.join('a=1' for _ in range(300))}"
     check_problem(service.anonymous().get(path), 401, "UNAUTHENTICATED")
     check_problem(service.caller("viewer@t").get(path), 400, "INVALID_REQUEST")
 
 
-async def test_other_addresses_do_not_upgrade(service: Service) -> None:
-    """A handshake anywhere else is answered as the plain request that it also is."""
+async def test_other_routes_do_not_upgrade(service: Service) -> None:
+    """A handshake at another route is answered like a plain request."""
     base = service.url.replace("http", "ws", 1)
     assert (await read_rejection(f"{base}/healthz")).status_code == 200
     check_problem(await read_rejection(f"{base}/nowhere"), 404, "ROUTE_NOT_FOUND")
     check_problem(await read_rejection(f"{base}/oi-api/warm-queries"), 401, "UNAUTHENTICATED")
 
 
-async def test_a_link_serves_its_listener_alone(service: Service) -> None:
-    """A link without its signature opens nothing, and one whose token was revoked opens nothing any more."""
+async def test_a_link_needs_its_signature_and_token(service: Service) -> None:
+    """A URL without its signature, or whose token was revoked, opens no stream."""
     caller = service.caller("viewer@t")
     link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
     assert (await read_rejection(link[:-3])).status_code == 401
@@ -207,8 +207,8 @@ async def test_a_link_serves_its_listener_alone(service: Service) -> None:
         pass
 
 
-def test_events_of_others_are_refused(service: Service) -> None:
-    """Only the message service, which signs them, may ask who comes in."""
+def test_unsigned_events_are_rejected(service: Service) -> None:
+    """Only Web PubSub, which signs its events, can call the event handler."""
     event = {"ce-type": "azure.webpubsub.sys.connect", "ce-connectionId": "c", "ce-signature": "sha256=00"}
     for headers in ({}, event, event | {"ce-signature": ""}, {**event, "ce-connectionId": ""}):
         reply = service.anonymous().post("/oi-api/live-stream/events", json={}, headers=headers)
@@ -218,8 +218,8 @@ def test_events_of_others_are_refused(service: Service) -> None:
             check_problem(reply, 401, "UNAUTHENTICATED")
 
 
-async def test_limits_are_told_with_the_upgrade(service: Service) -> None:
-    """Who is let in is told of its limits, as by every reply; one of another address is told by its refusal."""
+async def test_handshake_replies_have_rate_limit_headers(service: Service) -> None:
+    """The reply to a handshake has rate-limit headers, also if it is rejected."""
     bearer = request_token(service, "viewer@t")
     async with connect_stream(build_stream_url(service), bearer) as listener:
         assert listener.response is not None
@@ -231,8 +231,8 @@ async def test_limits_are_told_with_the_upgrade(service: Service) -> None:
     assert refused.headers["ratelimit"].startswith('"default";r=')
 
 
-async def test_a_refused_handshake_is_an_ordinary_request(own_service: Service) -> None:
-    """It has one line in the log, under the id that its reply has, and none that something went wrong."""
+async def test_a_rejected_handshake_is_logged_as_one_request(own_service: Service) -> None:
+    """A rejected handshake has one log line with the request id of its reply, and no error."""
     service = own_service.start()
     bearer = request_token(service, "viewer@t")
     replies = [
@@ -252,30 +252,30 @@ async def test_a_refused_handshake_is_an_ordinary_request(own_service: Service) 
 
 
 async def test_order_per_connection(service: Service) -> None:
-    """Impulses of one connection come in the order in which they were sent, however many there are."""
+    """Impulses of a connection arrive in the order in which they were sent."""
     async with connect_stream(
         build_stream_url(service, connection="lathe"), request_token(service, "viewer@t")
     ) as client:
-        sent = [fresh("order") for _ in range(1500)]
+        sent = [new_message_id("order") for _ in range(1500)]
         for first in range(0, len(sent), 500):
-            post(service, "lathe", *({"messageId": identifier} for identifier in sent[first : first + 500]))
+            send_telemetry(service, "lathe", *({"messageId": identifier} for identifier in sent[first : first + 500]))
         assert [impulse["ID"] for impulse in await receive_impulses(client, len(sent))] == sent
 
 
 async def test_a_stream_ends_with_its_token(service: Service) -> None:
-    """When the token that opened it expires, a stream is closed with 4401; streams of other tokens go on."""
+    """A stream is closed with 4401 when its token expires; streams of other tokens stay open."""
     async with connect_stream(build_stream_url(service), request_token(service, "viewer@t")) as other:
         async with connect_stream(build_stream_url(service), sign_short_token(service, "viewer@t", 3)) as client:
             with pytest.raises(ConnectionClosed) as closed:
                 await asyncio.wait_for(client.recv(), 20)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 4401
-        post(service, "press", {"messageId": fresh()})
+        send_telemetry(service, "press", {"messageId": new_message_id()})
         assert len(await receive_impulses(other, 1)) == 1
 
 
 async def test_a_revoked_token_ends_its_streams(service: Service) -> None:
-    """A stream does not outlive the revocation of its token by more than fifteen seconds, a link's neither."""
+    """A stream is closed at most 15 seconds after its token was revoked, also if a URL opened it."""
     bearer = request_token(service, "viewer@t")
     caller = service.anonymous(bearer=bearer)
     link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
@@ -292,8 +292,8 @@ async def test_a_revoked_token_ends_its_streams(service: Service) -> None:
     assert (await read_rejection(link)).status_code == 401
 
 
-async def test_a_disabled_member_ends_no_later_than_others(own_service: Service, tmp_path: Path) -> None:
-    """Streams of a disabled member and of a revoked token end side by side, and each is told why."""
+async def test_a_disabled_members_streams_are_closed(own_service: Service, tmp_path: Path) -> None:
+    """Streams of a disabled member and of a revoked token are closed in the same time, each with its reason."""
     service = own_service.start()
     bearer = request_token(service, "viewer@t")
     link = service.caller("editor@t").get("/oi-api/live-stream/negotiate").json()["url"]
@@ -319,16 +319,16 @@ async def test_a_disabled_member_ends_no_later_than_others(own_service: Service,
             assert closed.value.rcvd.reason
 
 
-async def test_a_listener_that_does_not_read_is_given_up(service: Service) -> None:
-    """It is closed once it is too far behind (1013), and nobody else waits for it."""
+async def test_a_slow_client_is_disconnected(service: Service) -> None:
+    """A client that does not read is disconnected with 1013 and does not delay other clients."""
     bearer = request_token(service, "viewer@t")
     filler = "x" * 30_000
     url = build_stream_url(service, connection="press")
     async with connect_stream(url, bearer) as reading, connect_stream(url, bearer) as idle:
         idle.transport.pause_reading()
         for _ in range(8):
-            messages = [{"messageId": fresh("big"), "filler": filler} for _ in range(30)]
-            await asyncio.to_thread(post, service, "press", *messages)
+            messages = [{"messageId": new_message_id("big"), "filler": filler} for _ in range(30)]
+            await asyncio.to_thread(send_telemetry, service, "press", *messages)
         assert len(await receive_impulses(reading, 240)) == 240
         idle.transport.resume_reading()
         with pytest.raises(ConnectionClosed) as closed:
@@ -337,10 +337,10 @@ async def test_a_listener_that_does_not_read_is_given_up(service: Service) -> No
         assert closed.value.rcvd.code == 1013
 
 
-async def test_what_was_comes_first(service: Service) -> None:
-    """A replay gives the same impulses as the live stream did, without headers, in the order of their time."""
+async def test_a_replay_precedes_live_impulses(service: Service) -> None:
+    """A replay contains the same impulses as the live stream did, without headers, ordered by time."""
     bearer = request_token(service, "viewer@t")
-    mark = fresh("replay")
+    mark = new_message_id("replay")
     sent = [
         {
             "messageId": f"{mark}-{number}",
@@ -352,49 +352,49 @@ async def test_what_was_comes_first(service: Service) -> None:
     ]
     url = build_stream_url(service, connection="lathe")
     async with connect_stream(url, bearer) as client:
-        post(service, "lathe", *sent)
+        send_telemetry(service, "lathe", *sent)
         live = await receive_impulses(client, len(sent))
     async with connect_stream(
         build_stream_url(service, connection="lathe", since="2031-05-01T00:00:45Z"), bearer
     ) as client:
         replayed = await receive_impulses(client, 15)
-        post(service, "lathe", {"messageId": f"{mark}-last", "timestamp": "2026-05-01T00:00:00Z"})
+        send_telemetry(service, "lathe", {"messageId": f"{mark}-last", "timestamp": "2026-05-01T00:00:00Z"})
         [last] = await receive_impulses(client, 1)
     assert replayed == [{**impulse, "Headers": {}} for impulse in reversed(live[:15])]
     assert last["ID"] == f"{mark}-last"
 
 
-async def test_ids_that_count_up_come_in_their_order(service: Service) -> None:
-    """Impulses of one instant are replayed as their numbers count, since the table does not keep the hub's order."""
-    mark = fresh("instant")
+async def test_numbered_ids_are_replayed_in_order(service: Service) -> None:
+    """Impulses with the same time are replayed in the order of the numbers in their ids."""
+    mark = new_message_id("instant")
     sent = [{"messageId": f"{mark}-{number}", "timestamp": "2034-05-01T00:00:00Z"} for number in range(12)]
-    post(service, "lathe", *sent)
+    send_telemetry(service, "lathe", *sent)
     url = build_stream_url(service, connection="lathe", since="2034-05-01T00:00:00Z")
     async with connect_stream(url, request_token(service, "viewer@t")) as client:
         assert [impulse["ID"] for impulse in await receive_impulses(client, 12)] == [each["messageId"] for each in sent]
 
 
-async def test_what_is_sent_again_is_heard_once(service: Service) -> None:
-    """A message that is sent three times is heard once, and not again after a replay that gave it."""
-    bearer, again, last = request_token(service, "viewer@t"), fresh("again"), fresh("last")
+async def test_duplicates_are_received_once(service: Service) -> None:
+    """A message that is sent three times is received once, and not again after a replay."""
+    bearer, again, last = request_token(service, "viewer@t"), new_message_id("again"), new_message_id("last")
     at = "2035-05-01T00:00:00Z"
     async with connect_stream(build_stream_url(service, connection="lathe"), bearer) as client:
         for _ in range(3):
-            post(service, "lathe", {"messageId": again, "timestamp": at})
-        post(service, "lathe", {"messageId": last, "timestamp": at})
+            send_telemetry(service, "lathe", {"messageId": again, "timestamp": at})
+        send_telemetry(service, "lathe", {"messageId": last, "timestamp": at})
         assert [impulse["ID"] for impulse in await receive_impulses(client, 2)] == [again, last]
     async with connect_stream(build_stream_url(service, connection="lathe", since=at), bearer) as client:
         assert {impulse["ID"] for impulse in await receive_impulses(client, 2)} == {again, last}
-        end = fresh("end")
-        post(service, "lathe", {"messageId": again, "timestamp": at}, {"messageId": end, "timestamp": at})
+        end = new_message_id("end")
+        send_telemetry(service, "lathe", {"messageId": again, "timestamp": at}, {"messageId": end, "timestamp": at})
         assert [impulse["ID"] for impulse in await receive_impulses(client, 1)] == [end]
 
 
-async def test_the_last_seconds_come_first(service: Service) -> None:
-    """WindowSec replays what was measured in so many seconds before the stream began."""
-    now_, old = fresh("now"), fresh("old")
+async def test_window_replays_the_last_seconds(service: Service) -> None:
+    """`windowSec` replays the messages of that many seconds before the stream was opened."""
+    now_, old = new_message_id("now"), new_message_id("old")
     viewer = service.caller("viewer@t")
-    post(service, "lathe", {"messageId": now_}, {"messageId": old, "timestamp": "2026-03-01T00:00:00Z"})
+    send_telemetry(service, "lathe", {"messageId": now_}, {"messageId": old, "timestamp": "2026-03-01T00:00:00Z"})
     wait_until(lambda: query_rows(service.caller("editor@t"), f"Telemetry | where MessageId == '{old}'"), bool)
     link = viewer.get("/oi-api/live-stream/negotiate", params={"windowSec": "60", "connection": "lathe"}).json()["url"]
     async with connect_stream(link) as client:
@@ -404,11 +404,11 @@ async def test_the_last_seconds_come_first(service: Service) -> None:
     assert old not in heard
 
 
-async def test_no_gap_and_no_repeat_at_the_seam(service: Service) -> None:
-    """While telemetry pours in, every listener that asks for a replay gets each impulse once, whenever it comes."""
+async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service) -> None:
+    """During ingestion, a client with a replay receives each impulse exactly once."""
     bearer = request_token(service, "viewer@t")
     editor = {"Authorization": f"Bearer {request_token(service, 'editor@t')}"}
-    mark, total, batch = fresh("seam"), 6_000, 40
+    mark, total, batch = new_message_id("seam"), 6_000, 40
     url = build_stream_url(service, connection="pump-rig", since="2033-01-01T00:00:00Z")
 
     async def pour() -> None:
@@ -440,7 +440,7 @@ async def test_no_gap_and_no_repeat_at_the_seam(service: Service) -> None:
 
 
 def test_a_host_that_cannot_upgrade(tmp_path: Path) -> None:
-    """It answers an upgrade with 307 to a link, and a live path that fails keeps no telemetry from the table."""
+    """The host redirects an upgrade with 307, and a failing live path does not affect the telemetry table."""
     elsewhere = {"WEB_PUBSUB_ENDPOINT": "http://127.0.0.1:9", "WEB_PUBSUB_ACCESS_KEY": "a key for this test alone, 40"}
     own = Service(tmp_path / "data", Path(__file__).with_name("workspace.yaml"), elsewhere).start()
     try:
@@ -453,18 +453,18 @@ def test_a_host_that_cannot_upgrade(tmp_path: Path) -> None:
         check_problem(
             own.caller("viewer@t").get("/oi-api/live-stream?surface=no", headers=headers), 404, "SURFACE_NOT_FOUND"
         )
-        post(own, "press", {"messageId": "kept"})
+        send_telemetry(own, "press", {"messageId": "kept"})
         assert wait_until(lambda: query_rows(own.caller("editor@t"), "Telemetry | where MessageId == 'kept'"), bool)
     finally:
         assert own.stop() == 0
 
 
 async def test_streams_end_with_the_host(own_service: Service) -> None:
-    """A stop closes streams with 1001 and in time; after a restart nothing old is told."""
+    """A stopping host closes streams with 1001 in time; after the restart nothing is sent twice."""
     own_service.start()
     bearer = request_token(own_service, "viewer@t")
     async with connect_stream(build_stream_url(own_service), bearer) as client:
-        post(own_service, "press", {"messageId": "before"})
+        send_telemetry(own_service, "press", {"messageId": "before"})
         assert [impulse["ID"] for impulse in await receive_impulses(client, 1)] == ["before"]
         assert await asyncio.to_thread(own_service.stop) == 0
         with pytest.raises(ConnectionClosed) as closed:
@@ -473,5 +473,5 @@ async def test_streams_end_with_the_host(own_service: Service) -> None:
     assert closed.value.rcvd.code == 1001
     own_service.start()
     async with connect_stream(build_stream_url(own_service), bearer) as client:
-        post(own_service, "press", {"messageId": "after"})
+        send_telemetry(own_service, "press", {"messageId": "after"})
         assert [impulse["ID"] for impulse in await receive_impulses(client, 1)] == ["after"]

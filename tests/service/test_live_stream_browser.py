@@ -1,4 +1,4 @@
-"""The live stream in a browser, which can set no header."""
+"""Tests of the live stream in a browser, which cannot set headers on WebSockets."""
 
 import asyncio
 import json
@@ -32,8 +32,8 @@ WAIT_SECONDS = 60
 
 
 @asynccontextmanager
-async def _page(ways: dict[str, list[object]], heard: asyncio.Future[dict[str, Any]]) -> AsyncIterator[str]:
-    """Serve the page, and take what it heard; give its address."""
+async def _serve_page(ways: dict[str, list[object]], heard: asyncio.Future[dict[str, Any]]) -> AsyncIterator[str]:
+    """Serve the page, store the impulses that it reports, and yield its URL."""
 
     async def show(_: web.Request) -> web.Response:
         return web.Response(text=PAGE.replace("WAYS", json.dumps(ways)), content_type="text/html")
@@ -56,8 +56,8 @@ async def _page(ways: dict[str, list[object]], heard: asyncio.Future[dict[str, A
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
-async def test_a_browser_listens(service: Service, tmp_path: Path) -> None:
-    """A page of another origin listens with the token as subprotocol, as query parameter, and with a link."""
+async def test_a_browser_receives_impulses(service: Service, tmp_path: Path) -> None:
+    """A page of another origin receives impulses with the token as subprotocol, as query parameter and with a URL."""
     bearer = request_token(service, "viewer@t")
     link = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate?connection=lathe").json()["url"]
     ways: dict[str, list[object]] = {
@@ -66,7 +66,7 @@ async def test_a_browser_listens(service: Service, tmp_path: Path) -> None:
         "link": [link, []],
     }
     told: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-    async with _page(ways, told) as address:
+    async with _serve_page(ways, told) as address:
         options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
         browser = await asyncio.create_subprocess_exec(
             str(CHROMIUM),
@@ -76,7 +76,7 @@ async def test_a_browser_listens(service: Service, tmp_path: Path) -> None:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )
-        sending = asyncio.create_task(_send(service))
+        sending = asyncio.create_task(_send_telemetry(service))
         try:
             heard = await asyncio.wait_for(told, WAIT_SECONDS)
         finally:
@@ -91,8 +91,8 @@ async def test_a_browser_listens(service: Service, tmp_path: Path) -> None:
     assert all(str(identifier).startswith("browser-") for _, identifier in heard.values())
 
 
-async def _send(service: Service) -> None:
-    """Send telemetry until the page has heard it."""
+async def _send_telemetry(service: Service) -> None:
+    """Send telemetry until the page has received it."""
     editor = service.caller("editor@t")
     for number in range(1_000):
         await asyncio.to_thread(editor.post, "/oi-api/telemetry/lathe", json={"messageId": f"browser-{number}"})

@@ -1,17 +1,17 @@
-"""The live stream under load."""
+"""Load test of the live stream."""
 
 import pytest
 import uvloop
 
 from bench.live_stream import EVENTS_PER_SECOND, LISTENERS, SOURCES, measure
-from bench.running import run_service
+from bench.running import service
 
 SECONDS = 60
 
 
 @pytest.mark.soak
-def test_every_listener_hears_its_machine_in_order() -> None:
-    """A thousand events a second to two hundred listeners: each hears its machine's, all of them, once and in order."""
+def test_each_client_receives_its_connection_in_order() -> None:
+    """At 1000 events/s, each of 200 clients receives all impulses of its connection once and in order."""
     with run_service({"WORKSPACE_FILE": "bench/live_workspace.yaml"}) as running:
         heard = uvloop.run(measure(running, SECONDS))
     assert len(heard) == LISTENERS

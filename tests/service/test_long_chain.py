@@ -1,4 +1,4 @@
-"""A chain of a million records: verified, exported and queried while the service answers others."""
+"""Test of a chain of a million records: verification, export and queries while the service serves others."""
 
 import asyncio
 import threading
@@ -23,8 +23,8 @@ WINDOW = {"target": "DomainEvents", "scopeKey": "long"}
 DAYS = 10
 
 
-async def fill(file: Path, workspace: str) -> None:
-    """Store a chain of ten days, as many records each."""
+async def store_records(file: Path, workspace: str) -> None:
+    """Store a chain of a million records with times spread over ten days."""
     store, tip = SqliteChainStore(file), Tip()
     previous = genesis_hash(workspace, CHAIN.target, CHAIN.scope_key)
     for numbers in batched(range(LENGTH), BATCH, strict=True):
@@ -45,15 +45,15 @@ async def fill(file: Path, workspace: str) -> None:
 
 
 @contextmanager
-def answering(client: httpx.Client) -> Iterator[Callable[[], int]]:
-    """Ask /healthz again and again; what is given tells how many answers came, and a bad one fails at the end."""
+def probe_health(client: httpx.Client) -> Iterator[Callable[[], int]]:
+    """Send requests to /healthz continuously, yield the count of replies, and fail on an error."""
     ends, answers = threading.Event(), []
 
-    def ask() -> None:
+    def send() -> None:
         while not ends.is_set():
             answers.append(client.get("/healthz").status_code)
 
-    asking = threading.Thread(target=ask)
+    asking = threading.Thread(target=send)
     asking.start()
     try:
         yield lambda: len(answers)
@@ -65,21 +65,21 @@ def answering(client: httpx.Client) -> Iterator[Callable[[], int]]:
 
 @pytest.mark.soak
 def test_a_million_records_are_verified_exported_and_queried(own_service: Service) -> None:
-    """The routes tell the whole truth about a long chain, and /healthz keeps answering meanwhile."""
-    asyncio.run(fill(own_service.data_dir / "provenance.sqlite", "plant-t"))
+    """All routes return correct results for a long chain, and /healthz responds meanwhile."""
+    asyncio.run(store_records(own_service.data_dir / "provenance.sqlite", "plant-t"))
     service = own_service.start()
     auditor, editor = service.caller("viewer@t"), service.caller("editor@t")
     auditor.timeout = editor.timeout = httpx.Timeout(240)
-    with answering(service.anonymous()) as answers:
+    with probe_health(service.anonymous()) as answers:
         verdict = auditor.post(
             "/oi-api/provenance/events/verify", params={"target": "DomainEvents"}, json={"ScopeKey": "long"}
         ).json()
         during_verify = answers()
         exported = editor.get("/oi-api/provenance/events/export", params=WINDOW | {"limit": "100000"})
         during_export = answers()
-        rare = records(auditor, userId="rare")
-        lastday = records(auditor, startDate="2026-01-10T00:00:00Z", actionType="Delete", limit="1000")
-        none = records(auditor, userId="nobody")
+        rare = query_records(auditor, userId="rare")
+        lastday = query_records(auditor, startDate="2026-01-10T00:00:00Z", actionType="Delete", limit="1000")
+        none = query_records(auditor, userId="nobody")
     assert (verdict["ChainValid"], verdict["Empty"], verdict["Reason"]) == (True, False, "1000000 records, all sound")
     assert [record["RecordID"] for record in exported.json()] == [record_id(n) for n in range(1, 100_001)]
     assert ([record["RecordID"] for record in rare], none) == ([record_id(LENGTH // 2 + 1)], [])
@@ -87,8 +87,8 @@ def test_a_million_records_are_verified_exported_and_queried(own_service: Servic
     assert 0 < during_verify < during_export
 
 
-def records(client: httpx.Client, **filters: str) -> list[dict[str, object]]:
-    """Return the answer to a query of the chain."""
+def query_records(client: httpx.Client, **filters: str) -> list[dict[str, object]]:
+    """Return the reply to a query of the chain."""
     reply = client.get("/oi-api/provenance/events/query", params=WINDOW | filters)
     assert reply.status_code == 200, reply.text
     found: list[dict[str, object]] = reply.json()

@@ -1,6 +1,6 @@
-"""Everything that the service stands on goes away and comes back while it is written to: the audit chain is whole.
+"""Tests that no acknowledged record is lost while the service's dependencies fail under load.
 
-``LOSSES_SECONDS`` sets how long the soak runs, ``LOSSES_SEED`` repeats a run.
+``LOSSES_SECONDS`` sets the duration of the soak test, ``LOSSES_SEED`` repeats a run.
 """
 
 import json
@@ -23,7 +23,7 @@ import pytest
 
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import ROOT, Service, wait_until
-from tests.service.test_degradation import engine_of, locked
+from tests.service.test_degradation import find_engine, lock_database
 
 SUITE_SECONDS = 8.0
 SOAK_SECONDS = float(os.environ.get("LOSSES_SECONDS", "300"))
@@ -33,12 +33,12 @@ HONEST = frozenset({200, 201, 409, 429, 503, 504})
 
 
 @dataclass
-class Crowd:
-    """Writers and readers, and what they were told.
+class LoadGenerator:
+    """Concurrent writers and readers.
 
     Attributes:
-        stored: RecordID and Hash of each event that was acknowledged, by its EntityID.
-        statuses: how often each status came.
+        stored: RecordID and Hash of each acknowledged event, by its EntityID.
+        statuses: number of replies by status.
     """
 
     service: Service
@@ -47,7 +47,7 @@ class Crowd:
     stop: threading.Event = field(default_factory=threading.Event)
 
     def write(self, name: int) -> None:
-        """Append one event after the other, each until it is acknowledged."""
+        """Append events one after the other, and retry each until it is acknowledged."""
         client, number = self.service.caller("editor@t"), 0
         while not self.stop.is_set():
             self._store(client, f"w{name}-{number}")
@@ -65,7 +65,7 @@ class Crowd:
             self.stop.wait(0.05)
 
     def read(self, _: int) -> None:
-        """Query, whatever comes."""
+        """Run queries continuously."""
         client = self.service.caller("editor@t")
         while not self.stop.is_set():
             reply = client.post("/oi-api/warm-queries", json={"query": "Telemetry | count"})
@@ -73,35 +73,35 @@ class Crowd:
             assert reply.status_code in HONEST, reply.text
 
 
-def killed_engine(service: Service, _: random.Random) -> None:
-    """Kill the query engine, once it runs."""
-    os.kill(wait_until(lambda: _engine(service), bool, 60), signal.SIGKILL)
+def kill_engine(service: Service, _: random.Random) -> None:
+    """Kill the query engine when it runs."""
+    os.kill(wait_until(lambda: _find_engine(service), bool, 60), signal.SIGKILL)
 
 
-def _engine(service: Service) -> int:
+def _find_engine(service: Service) -> int:
     try:
-        return engine_of(service)
+        return find_engine(service)
     except subprocess.CalledProcessError:  # the one before is dead, the next one not there yet
         return 0
 
 
-def hung_engine(service: Service, chance: random.Random) -> None:
-    """Stop the query engine for a while."""
-    engine = wait_until(lambda: _engine(service), bool, 60)
+def suspend_engine(service: Service, chance: random.Random) -> None:
+    """Suspend the query engine for a while."""
+    engine = wait_until(lambda: _find_engine(service), bool, 60)
     os.kill(engine, signal.SIGSTOP)
     time.sleep(chance.uniform(0.1, 1.0))
     os.kill(engine, signal.SIGCONT)
 
 
-def held_file(service: Service, chance: random.Random) -> None:
-    """Hold one of the files for a while, at times longer than writers wait."""
+def lock_file(service: Service, chance: random.Random) -> None:
+    """Lock one of the databases for a while, sometimes longer than writers wait."""
     name = chance.choice(("provenance.sqlite", "workspace.sqlite", "hub.sqlite", "rate-limits.sqlite"))
-    with locked(service.data_dir / name):
+    with lock_database(service.data_dir / name):
         time.sleep(chance.choice((0.2, 1.0, 1.0, 11.0)))
 
 
-def missing_blobs(service: Service, chance: random.Random) -> None:
-    """Take the folder of blobs away for a while."""
+def remove_blobs(service: Service, chance: random.Random) -> None:
+    """Remove the folder of blobs for a while."""
     blobs, away = service.data_dir / "blobs", service.data_dir / "away"
     blobs.mkdir(exist_ok=True)
     blobs.rename(away)
@@ -111,13 +111,13 @@ def missing_blobs(service: Service, chance: random.Random) -> None:
     away.rename(blobs)
 
 
-LOSSES: tuple[Callable[[Service, random.Random], None], ...] = (killed_engine, hung_engine, held_file, missing_blobs)
+LOSSES: tuple[Callable[[Service, random.Random], None], ...] = (kill_engine, suspend_engine, lock_file, remove_blobs)
 
 
 @contextmanager
-def crowded(service: Service) -> Iterator[Crowd]:
-    """Let writers and readers ask all the while."""
-    crowd = Crowd(service)
+def run_load(service: Service) -> Iterator[LoadGenerator]:
+    """Run writers and readers until the context ends."""
+    crowd = LoadGenerator(service)
     with ThreadPoolExecutor(WRITERS + READERS) as pool:
         asking = [pool.submit(crowd.write, number) for number in range(WRITERS)]
         asking += [pool.submit(crowd.read, number) for number in range(READERS)]
@@ -129,12 +129,12 @@ def crowded(service: Service) -> Iterator[Crowd]:
             one.result()
 
 
-def lose(service: Service, seconds: float, tmp_path: Path) -> None:
-    """Lose one thing after the other for a while, each of them at least once, and look at the chain."""
+def check_failures_under_load(service: Service, seconds: float, tmp_path: Path) -> None:
+    """Let the dependencies fail one after the other under load, each at least once, and check the chain."""
     seed = int(os.environ.get("LOSSES_SEED", random.SystemRandom().randrange(2**32)))
     print(f"LOSSES_SEED={seed}")  # noqa: T201  shown with a failure
     chance, ends_at = random.Random(seed), time.monotonic() + seconds
-    with crowded(service) as crowd:
+    with run_load(service) as crowd:
         for loss in chance.sample(LOSSES, len(LOSSES)):
             loss(service, chance)
         while time.monotonic() < ends_at:
@@ -145,14 +145,14 @@ def lose(service: Service, seconds: float, tmp_path: Path) -> None:
     wait_until(lambda: editor.get("/readyz"), lambda reply: reply.status_code == httpx.codes.OK, 60)
     verdict = editor.post("/oi-api/provenance/events/verify", json={"ScopeKey": SCOPE}).json()
     assert verdict["ChainValid"] is True, verdict
-    records = _exported(service, tmp_path)
+    records = _export(service, tmp_path)
     assert Counter(record["EntityID"] for record in records).most_common(1)[0][1] == 1
     found = {record["EntityID"]: (record["RecordID"], record["Hash"]) for record in records}
     assert found == crowd.stored
 
 
-def _exported(service: Service, tmp_path: Path) -> list[dict[str, str]]:
-    """Fetch the chain, let the offline verifier look at it, and return its records."""
+def _export(service: Service, tmp_path: Path) -> list[dict[str, str]]:
+    """Export the chain, verify it offline, and return its records."""
     token = service.caller("editor@t").headers["Authorization"].removeprefix("Bearer ")
     out, verify = tmp_path / "export.json", [sys.executable, "-m", "shared.provenance.verify"]
     chain = ["--target", "DomainEvents", "--scope", SCOPE]
@@ -168,18 +168,18 @@ def _exported(service: Service, tmp_path: Path) -> list[dict[str, str]]:
 
 @pytest.fixture
 def plant(tmp_path: Path) -> Iterator[Service]:
-    """Return a service of the test's own."""
+    """Return a service for one test."""
     running = Service(tmp_path / "data", WORKSPACE, {"QUERY_TIMEOUT_SECONDS": "3"}).start()
     yield running
     assert running.stop() == 0
 
 
-def test_what_was_acknowledged_is_there_once_whatever_went_away(plant: Service, tmp_path: Path) -> None:
-    """Engine, files and blobs are lost under load: each 201 is in the chain once, and it is sound, offline too."""
-    lose(plant, SUITE_SECONDS, tmp_path)
+def test_acknowledged_events_are_stored_exactly_once(plant: Service, tmp_path: Path) -> None:
+    """While dependencies fail under load, each acknowledged event is stored once and the chain stays valid."""
+    check_failures_under_load(plant, SUITE_SECONDS, tmp_path)
 
 
 @pytest.mark.soak
-def test_losses_for_long(plant: Service, tmp_path: Path) -> None:
-    """The same for long."""
-    lose(plant, SOAK_SECONDS, tmp_path)
+def test_acknowledged_events_are_stored_exactly_once_soak(plant: Service, tmp_path: Path) -> None:
+    """The same rule holds for a longer time."""
+    check_failures_under_load(plant, SOAK_SECONDS, tmp_path)

@@ -4,7 +4,7 @@ import pytest
 import uvloop
 
 from bench.live_stream import EVENTS_PER_SECOND, LISTENERS, SOURCES, measure
-from bench.running import service
+from bench.running import run_service
 
 SECONDS = 60
 

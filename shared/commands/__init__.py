@@ -1,1 +1,1 @@
-"""What an operator runs on a command line."""
+"""Command-line tools for operators."""

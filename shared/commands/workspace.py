@@ -1,7 +1,7 @@
-"""``python -m shared.commands.workspace validate|diff|apply FILE``: the workspace document from the command line.
+"""Command ``python -m shared.commands.workspace validate|diff|apply FILE`` for workspace documents.
 
-Exit codes: 0 done; 1 the document has problems, or is refused; 2 wrong usage, an unreadable file, or stores that do not
-answer.
+Exit codes: 0 success; 1 the document has problems or is rejected; 2 wrong usage, unreadable file, or unavailable
+stores.
 """
 
 import argparse
@@ -28,13 +28,13 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
     """Run the command and return its exit code.
 
     Args:
-        arguments: of the command line, without the program's name.
-        services: gives ``catalog_service``, ``query_columns``, ``api_keys`` and ``close``; left out: the service's own
-            wiring.
+        arguments: command-line arguments without the program's name.
+        services: returns ``catalog_service``, ``query_columns``, ``api_keys`` and ``close``; None uses the
+            wiring of the service.
     """
     options = _parser().parse_args(arguments)
     try:
-        return asyncio.run(_run(options, services or _wired))
+        return asyncio.run(_run(options, services or _load_services))
     except WorkspaceError as error:
         print(f"{error.code}: {error.detail}", file=sys.stderr)
         return FAILED if error.kind in {Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.THROTTLED} else REFUSED
@@ -67,32 +67,32 @@ async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  as above
 
     try:
-        text = _text(options.file)
+        text = _read_text(options.file)
         document = load_document(text, str(options.file))
     except DocumentError as error:
-        return _refused(error)
-    _warn(document, text, options.file)
+        return _print_problems(error)
+    _print_warnings(document, text, options.file)
     if options.verb == "validate":
         return DONE
     for principal in filter(None, (options.actor, options.issue_key)):
         if principal not in {member.id for member in document.team}:
-            print(f"{options.file}: no member of the team is {principal}", file=sys.stderr)
+            print(f"{options.file}: {principal} is not a member of the team", file=sys.stderr)
             return REFUSED
-    opened = services()
+    running = services()
     try:
         if options.verb == "diff":
-            _tell(await opened.catalog_service.plan(document), sys.stdout)
+            _print_plan(await running.catalog_service.plan(document), sys.stdout)
         else:
-            await _check_queries(document, text, options.file, opened)
-            await _apply(document, options, opened)
+            await _check_queries(document, text, options.file, running)
+            await _apply(document, options, running)
     except DocumentError as error:
-        return _refused(error)
+        return _print_problems(error)
     finally:
-        await opened.close()
+        await running.close()
     return DONE
 
 
-def _warn(document: Any, text: str, file: Path) -> None:
+def _print_warnings(document: Any, text: str, file: Path) -> None:
     from shared.catalog.checks import find_warnings  # noqa: PLC0415  keeps --help and imports of this module cheap
     from shared.catalog.document import locate_findings  # noqa: PLC0415  as above
 
@@ -101,7 +101,7 @@ def _warn(document: Any, text: str, file: Path) -> None:
             print(f"warning: {problem}", file=sys.stderr)
 
 
-def _refused(error: Any) -> int:
+def _print_problems(error: Any) -> int:
     for problem in error.problems:
         print(problem, file=sys.stderr)
     return REFUSED
@@ -110,27 +110,27 @@ def _refused(error: Any) -> int:
 async def _check_queries(document: Any, text: str, file: Path, services: Any) -> None:
     from shared.warm_queries.document_checks import check_document_queries  # noqa: PLC0415  keeps imports of this module cheap
 
-    silent = await check_document_queries(document, text, str(file), services.query_columns)
-    if silent is not None:
-        warning = "warning: the queries are applied without having been tried"
-        print(f"{warning}: {silent.detail} ({silent.code})", file=sys.stderr)
+    outage = await check_document_queries(document, text, str(file), services.query_columns)
+    if outage is not None:
+        warning = "warning: the queries are applied without validation by the engine"
+        print(f"{warning}: {outage.detail} ({outage.code})", file=sys.stderr)
 
 
 async def _apply(document: Any, options: argparse.Namespace, services: Any) -> None:
     actor = options.actor or "apply"
     plan = await services.catalog_service.apply(document, actor)
-    _tell(plan, sys.stderr if options.issue_key else sys.stdout)
+    _print_plan(plan, sys.stderr if options.issue_key else sys.stdout)
     if options.issue_key:
         issued = await services.api_keys.issue(actor, options.issue_key, "issued by apply")
         print(issued.api_key)
 
 
-def _text(path: Path) -> str:
-    """Return a file's text.
+def _read_text(path: Path) -> str:
+    """Return the text of a file.
 
     Raises:
-        DocumentError: it is not UTF-8.
-        OSError: it cannot be read.
+        DocumentError: if the file is not UTF-8.
+        OSError: if the file cannot be read.
     """
     from shared.catalog.problems import DocumentError, Problem  # noqa: PLC0415  keeps imports of this module cheap
 
@@ -143,57 +143,59 @@ def _text(path: Path) -> str:
         raise DocumentError([Problem(str(path), line, column, "", "is not UTF-8")]) from None
 
 
-def _tell(plan: Any, stream: TextIO) -> None:
-    for line in plan_lines(plan):
+def _print_plan(plan: Any, stream: TextIO) -> None:
+    for line in format_plan(plan):
         print(line, file=stream)
 
 
-def _wired() -> Any:
+def _load_services() -> Any:
     from shared.wiring import services  # noqa: PLC0415  opens settings and adapters only when a verb needs them
 
     return services()
 
 
 if __name__ == "__main__":
-    # What it makes in a data directory is the operator's own.
+    # Files that the command creates in a data directory are private to the operator.
     os.umask(os.umask(0o077) | 0o077)
     sys.exit(main(sys.argv[1:]))
 
 
-ABSENT: Final = object()
+MISSING: Final = object()
 
 
-def plan_lines(plan: "CatalogPlan") -> Iterator[str]:
-    """Yield the lines of a plan, the summary last."""
+def format_plan(plan: "CatalogPlan") -> Iterator[str]:
+    """Yield a plan's lines: ``+`` added, ``~`` changed, ``-`` removed, ``=`` kept, ``!`` conflict; then a summary."""
     for change in plan.changes:
         yield from _change_lines(change)
     for item in plan.retained:
-        yield f"{'!' if item.conflict else '='} {item.kind} {item.key}: {item.reason}, stays as it is"
-    counts = {sign: sum(_sign(change) == sign for change in plan.changes) for sign in "+~-"}
+        yield f"{'!' if item.conflict else '='} {item.kind} {item.key}: {item.reason}, unchanged"
+    counts = {sign: sum(_change_sign(change) == sign for change in plan.changes) for sign in "+~-"}
     yield f"{counts['+']} added, {counts['~']} changed, {counts['-']} removed, {len(plan.retained)} kept"
 
 
-def _sign(change: "ItemChange") -> str:
+def _change_sign(change: "ItemChange") -> str:
     if change.before is None:
         return "+"
     return "-" if change.after is None else "~"
 
 
 def _change_lines(change: "ItemChange") -> Iterator[str]:
-    yield f"{_sign(change)} {change.kind} {change.key}"
+    yield f"{_change_sign(change)} {change.kind} {change.key}"
     if change.before is not None and change.after is not None:
-        for field, before, after in _differences("", change.before, change.after):
+        for field, before, after in _find_differences("", change.before, change.after):
             yield from _field_lines(field, before, after)
 
 
-def _differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the fields that differ, by dotted name, as deep as both sides are mappings."""
+def _find_differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the fields that differ, by dotted name, at any depth of mappings."""
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         if before != after:
             yield at, before, after
         return
     for name in dict.fromkeys([*before, *after]):
-        yield from _differences(f"{at}.{name}".removeprefix("."), before.get(name, ABSENT), after.get(name, ABSENT))
+        yield from _find_differences(
+            f"{at}.{name}".removeprefix("."), before.get(name, MISSING), after.get(name, MISSING)
+        )
 
 
 def _field_lines(field: str, before: Any, after: Any) -> Iterator[str]:
@@ -202,8 +204,8 @@ def _field_lines(field: str, before: Any, after: Any) -> Iterator[str]:
         compared = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))
         yield from (f"      {line}" for line in compared[2:])
     else:
-        yield f"    {field}: {_shown(before)} -> {_shown(after)}"
+        yield f"    {field}: {_format_value(before)} -> {_format_value(after)}"
 
 
-def _shown(value: Any) -> str:
-    return "(none)" if value is ABSENT else json.dumps(value, ensure_ascii=False)
+def _format_value(value: Any) -> str:
+    return "(none)" if value is MISSING else json.dumps(value, ensure_ascii=False)

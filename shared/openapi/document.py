@@ -1,4 +1,4 @@
-"""The whole document for one caller."""
+"""OpenAPI document for one caller: operations, warm queries and published tables."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from shared.openapi.paths import (
     HEADERS,
     build_operation,
     build_problem_response,
-    path_template,
+    build_path_template,
     problem_name,
 )
 from shared.openapi.schemas import Schema, SchemaRegistry
@@ -27,32 +27,32 @@ API_VERSION = "1.0.0"
 
 _ABOUT = "Telemetry, approved queries and the audit log of an industrial workspace."
 _CREDENTIAL = (
-    "A token from `GET /workspace/api/keys/jwt`, signed with ES256. As RFC8725 has it, algorithm, issuer, audience, "
-    "workspace and times are pinned; a token is short-lived, narrowed by `scopes`, and revoked by its `jti`. GraphQL "
-    "and the key routes also take an API key."
+    "A token from `GET /workspace/api/keys/jwt`, signed with ES256. As RFC 8725 requires, the service checks algorithm, "
+    "issuer, audience, workspace and times. A token is short-lived, can be restricted by `scopes` and revoked by its `jti`. "
+    "GraphQL and the key routes also accept an API key."
 )
 TAGS = {
-    "amendments": "Documented corrections of records: reason, original and changed record, maker and checker.",
+    "amendments": "Amendments of records: reason, original and changed record, author and approver.",
     "downloads": "Cold telemetry as files.",
     "graphql": "The workspace as a graph.",
     "health": "Whether the service runs and can do its work.",
     "keys": "API keys and tokens.",
-    "live-stream": "Telemetry as it comes, over WebSocket.",
+    "live-stream": "Live telemetry over WebSocket.",
     "mcp": "Tools for AI assistants.",
     "openapi": "This description.",
     "pages": "Pages for people.",
     "provenance": "The append-only, hash-chained audit log.",
-    "telemetry": "Telemetry on its way in.",
-    "warm-queries": "Approved queries and the caller's own, answered.",
-    "warm-query-definitions": "Queries as things that are written, approved and removed.",
+    "telemetry": "Ingestion of telemetry.",
+    "warm-queries": "Execution of approved queries and of the caller's own queries.",
+    "warm-query-definitions": "Creation, approval and removal of queries.",
     "containers": "Containers of the workspace's document stores.",
     "table-documents": "Documents of the tables that the workspace exposes.",
 }
-"""What each endpoint group is about."""
+"""Description of each endpoint group."""
 
 _PROBLEM: Schema = {
     "title": "Problem",
-    "description": "An error as RFC 9457 has it; further members say more, as the code defines.",
+    "description": "An error (RFC 9457); the code defines additional members.",
     "type": "object",
     "properties": {
         "type": {"type": "string"},
@@ -75,7 +75,7 @@ _PROBLEM: Schema = {
 
 
 def is_usable(operation: Operation, principal: Principal, features: Collection[str]) -> bool:
-    """Return whether a caller can use an operation: credential, right, identity and feature are there."""
+    """Return whether a caller can use an operation: credential, right, identity and feature match."""
     if operation.feature and operation.feature not in features:
         return False
     if operation.access is Access.PUBLIC:
@@ -94,21 +94,21 @@ def build_document(
     *,
     server: str = "",
 ) -> dict[str, Any]:
-    """Return the document.
+    """Return the OpenAPI document.
 
     Args:
-        operations: those that the caller may use.
-        title: name of the workspace's API.
-        description: what it is, Markdown.
+        operations: operations that the caller may use.
+        title: title of the API.
+        description: description of the API, Markdown.
         concrete: further Path Items by path and lower-case method, with their problem documents as references.
         schemas: the named schemas of the concrete paths.
-        server: address of the service, empty for the address that served the document.
+        server: URL of the service; empty for the URL that served the document.
     """
     paths: dict[str, dict[str, Schema]] = {}
     for operation in operations:
         if operation.docs.listed:
-            made = build_operation(operation, schemas)
-            paths.setdefault(path_template(operation), {})[operation.method.lower()] = made
+            operation_object = build_operation(operation, schemas)
+            paths.setdefault(build_path_template(operation), {})[operation.method.lower()] = operation_object
     for path, methods in concrete.items():
         paths.setdefault(path, {}).update(methods)
     return {
@@ -134,20 +134,22 @@ def build_document(
 
 
 def _tags(paths: Mapping[str, Mapping[str, Schema]]) -> Iterable[str]:
-    return (tag for methods in paths.values() for made in methods.values() for tag in made["tags"])
+    return (
+        tag for methods in paths.values() for operation_object in methods.values() for tag in operation_object["tags"]
+    )
 
 
 def _statuses(paths: Mapping[str, Mapping[str, Schema]]) -> list[int]:
-    """Return the statuses that stand in the paths as references to shared problem documents."""
-    responses = (made["responses"] for methods in paths.values() for made in methods.values())
+    """Return the statuses that paths reference as shared problem documents."""
+    responses = (operation_object["responses"] for methods in paths.values() for operation_object in methods.values())
     return sorted({int(status) for each in responses for status, body in each.items() if "$ref" in body})
 
 
 EXECUTE: Final = "execute_warm_query"
-"""The operation that approved queries are instances of."""
+"""Operation of which approved queries are instances."""
 
 type Columns = Callable[[WarmQuery], Awaitable[Sequence[Column] | None]]
-"""Gives the columns of a query, None while they are not known."""
+"""Function that returns the columns of a query, None if unknown."""
 
 
 async def describe(
@@ -162,12 +164,12 @@ async def describe(
     """Return the OpenAPI document for a caller.
 
     Args:
-        operations: all that the service has.
+        operations: all operations of the service.
         principal: the caller.
-        features: names of what the workspace has.
+        features: names of the workspace's features.
         catalog: the workspace.
-        columns: gives the columns of a query.
-        server: address of the service, empty for the address that served the document.
+        columns: returns the columns of a query.
+        server: URL of the service; empty for the URL that served the document.
     """
     allowed = {one.name: one for one in operations if is_usable(one, principal, features)}
     schemas = SchemaRegistry()
@@ -177,16 +179,16 @@ async def describe(
     concrete |= build_table_paths(allowed, catalog, schemas)
     workspace = catalog.workspace
     title = f"{workspace.name}: Industrial Data Workspace" if workspace else "Industrial Data Workspace"
-    told = workspace.description if workspace and workspace.description else ""
-    return build_document(allowed.values(), title, told, concrete, schemas, server=server)
+    about = workspace.description if workspace and workspace.description else ""
+    return build_document(allowed.values(), title, about, concrete, schemas, server=server)
 
 
 async def _queries(
     execute: Operation, catalog: Catalog, columns: Columns, schemas: SchemaRegistry
 ) -> dict[str, Mapping[str, Schema]]:
     approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
-    known = await asyncio.gather(*(columns(stored.value) for stored in approved))
+    columns_of_queries = await asyncio.gather(*(columns(stored.value) for stored in approved))
     return {
-        query_path(stored.value): {"get": build_query_operation(execute, stored, has, schemas)}
-        for stored, has in zip(approved, known, strict=True)
+        query_path(stored.value): {"get": build_query_operation(execute, stored, columns_of_query, schemas)}
+        for stored, columns_of_query in zip(approved, columns_of_queries, strict=True)
     }

@@ -1,4 +1,4 @@
-"""One operation as the Operation Object of OpenAPI."""
+"""Operation Objects of OpenAPI, built from declared operations."""
 
 import re
 from collections.abc import Iterator
@@ -16,24 +16,24 @@ from shared.openapi.schemas import ClosedBody, Schema, SchemaRegistry, limit_len
 
 BEARER = "bearer"
 LONGEST_PARAMETER = 65_536
-"""Characters that no parameter can exceed; request lines of most hosts end much sooner."""
+"""Maximum characters of a parameter; most hosts limit request lines to fewer."""
 _PLACEHOLDER = re.compile(r"\{\*?([^{}]+)\}")
 
 
-def path_template(operation: Operation) -> str:
+def build_path_template(operation: Operation) -> str:
     """Return the path template of an operation."""
     return "/" + _PLACEHOLDER.sub(r"{\1}", operation.route)
 
 
 def to_camel_case(name: str) -> str:
-    """Return a function's name as an operationId."""
+    """Convert a function's name to an operationId."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def build_operation(operation: Operation, schemas: SchemaRegistry) -> Schema:
-    """Return the Operation Object; the schemas that it needs are added."""
-    made: Schema = {
+    """Return the Operation Object, and register the schemas that it needs."""
+    operation_object: Schema = {
         "operationId": to_camel_case(operation.name),
         "tags": [operation.group],
         "summary": operation.summary,
@@ -43,55 +43,57 @@ def build_operation(operation: Operation, schemas: SchemaRegistry) -> Schema:
         "security": [] if operation.access is Access.PUBLIC else [{BEARER: []}],
     }
     body = _request_body(operation, schemas)
-    return {**made, "requestBody": body} if body else made
+    return {**operation_object, "requestBody": body} if body else operation_object
 
 
 def describe_access(operation: Operation) -> str:
-    """Return who may call an operation, as a sentence."""
+    """Return a sentence about the credentials and the right that an operation requires."""
     match operation.access:
         case Access.PUBLIC:
-            return "Needs no credential."
+            return "Requires no credential."
         case Access.KEYS:
-            return "Takes an API key, a token, or an Entra ID token where the deployment has one."
+            return "Accepts an API key, a token, or an Entra ID token if the deployment supports it."
         case Access.KEY_OR_TOKEN:
-            return "Takes an API key or a token."
+            return "Accepts an API key or a token."
         case Access.TOKEN:
-            return f"Needs the access right `{operation.right}`." if operation.right else "Takes any valid token."
+            return f"Requires the access right `{operation.right}`." if operation.right else "Accepts any valid token."
 
 
 def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
-    """Return the Responses Object: the answers, and a problem document for each refusal."""
+    """Return the Responses Object: success replies, and a problem document for each error."""
     known = operation.access is not Access.PUBLIC
-    made = {str(status): build_error_response(operation, status, schemas) for status in list_error_statuses(operation)}
+    operation_object = {
+        str(status): build_error_response(operation, status, schemas) for status in list_error_statuses(operation)
+    }
     for answer in operation.docs.answers:
-        answered = build_response(answer, schemas, limited=known)
-        if str(answer.status) in made:
-            # Both happen under one status: told by the operation's own form, or by a problem document.
-            answered["content"] |= build_problem_response(answer.status)["content"]
-        made[str(answer.status)] = answered
-    return dict(sorted(made.items()))
+        response = build_response(answer, schemas, limited=known)
+        if str(answer.status) in operation_object:
+            # Both forms occur with this status: the operation's own form and a problem document.
+            response["content"] |= build_problem_response(answer.status)["content"]
+        operation_object[str(answer.status)] = response
+    return dict(sorted(operation_object.items()))
 
 
 def build_error_response(operation: Operation, status: int, schemas: SchemaRegistry) -> Schema:
-    """Return the Response Object of a refusal: a shared problem document, or the operation's own form of errors."""
+    """Return the Response Object of an error: a shared problem document, or the operation's own error form."""
     if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return {"$ref": f"#/components/responses/{problem_name(status)}"}
     shape, example = operation.docs.errors
-    told = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.answers[0].forms)
-    made = build_response(told, schemas, limited=status != _UNKNOWN)
+    header = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.answers[0].forms)
+    operation_object = build_response(header, schemas, limited=status != _UNAUTHENTICATED)
     if status == HTTPStatus.REQUEST_URI_TOO_LONG:
-        # A host that reads no such line answers in its own place.
-        made["content"] |= build_problem_response(status)["content"]
-    return {**made, "headers": {**made.get("headers", {}), **_PROBLEM_HEADERS.get(status, {})}}
+        # A host that limits request lines replies with a problem document itself.
+        operation_object["content"] |= build_problem_response(status)["content"]
+    return {**operation_object, "headers": {**operation_object.get("headers", {}), **_PROBLEM_HEADERS.get(status, {})}}
 
 
 def build_response(answer: DocumentedReply, schemas: SchemaRegistry, *, limited: bool) -> Schema:
-    """Return the Response Object of an answer.
+    """Return the Response Object of a reply.
 
     Args:
         answer: what is answered.
-        schemas: takes the named schemas.
-        limited: whether it tells the caller of its limits.
+        schemas: registry of named schemas.
+        limited: whether the reply has rate-limit headers.
     """
     content: Schema = {}
     if answer.shape is not None:
@@ -107,8 +109,8 @@ def build_response(answer: DocumentedReply, schemas: SchemaRegistry, *, limited:
 
 
 def list_error_statuses(operation: Operation) -> list[int]:
-    """Return the statuses of an operation's problem documents: those that its declaration implies, and its own."""
-    return sorted({*_implied(operation), *operation.docs.refusals})
+    """Return the statuses of an operation's errors: implied by its declaration, and its own."""
+    return sorted({*_implied_statuses(operation), *operation.docs.refusals})
 
 
 def problem_name(status: int) -> str:
@@ -123,44 +125,49 @@ def build_problem_response(status: int) -> Schema:
         "type": "urn:oi:problem:example",
         "title": phrase,
         "status": status,
-        "detail": "What went wrong, in a sentence.",
+        "detail": "Description of the error in one sentence.",
         "code": "EXAMPLE",
         "traceId": "0af7651916cd43dd8448eb211c80319c",
     }
     schema = {"$ref": "#/components/schemas/Problem"}
-    made: Schema = {"description": phrase, "content": {PROBLEM_JSON: {"schema": schema, "example": example}}}
-    limits = {} if status == _UNKNOWN else LIMIT_HEADERS
-    return {**made, "headers": {**_PROBLEM_HEADERS.get(status, {}), **limits, **TRACE_HEADER}}
+    operation_object: Schema = {
+        "description": phrase,
+        "content": {PROBLEM_JSON: {"schema": schema, "example": example}},
+    }
+    limits = {} if status == _UNAUTHENTICATED else LIMIT_HEADERS
+    return {**operation_object, "headers": {**_PROBLEM_HEADERS.get(status, {}), **limits, **TRACE_HEADER}}
 
 
 def _header(description: str, *, required: bool = True) -> Schema:
     return {"description": description, "required": required, "schema": {"type": "string"}}
 
 
-_UNKNOWN = 401
-"""Who it answers is not known, and so has no limits."""
+_UNAUTHENTICATED = 401
+"""A 401 reply has no rate-limit headers, because its caller is unknown."""
 
 HEADERS: Schema = {
     "RateLimit": _header(
-        'What is left to the caller: `"default";r=599;t=60`, requests and seconds until they are all there again '
+        'Remaining requests of the caller: `"default";r=599;t=60`, requests and seconds until the limit is restored '
         "(draft-ietf-httpapi-ratelimit-headers-10).",
         required=False,
     ),
-    "RateLimit-Policy": _header('What the caller may do: `"default";q=600;w=60`, requests a window.', required=False),
-    "x-request-id": _header("Names the exchange in the service's log: the caller's own id, or a new one."),
+    "RateLimit-Policy": _header(
+        'Limit of the caller: `"default";q=600;w=60`, requests per window in seconds.', required=False
+    ),
+    "x-request-id": _header("Identifies the request in the service log: the caller's own id, or a new one."),
 }
-"""Headers that many answers have, by their names under ``components``."""
+"""Headers of many replies, by their names under ``components``."""
 
 LIMIT_HEADERS: Schema = {name: {"$ref": f"#/components/headers/{name}"} for name in ("RateLimit", "RateLimit-Policy")}
 TRACE_HEADER: Schema = {"x-request-id": {"$ref": "#/components/headers/x-request-id"}}
 _PROBLEM_HEADERS = {
     401: {"WWW-Authenticate": _header("`Bearer`.")},
     429: {"Retry-After": _header("Seconds to wait.")},
-    503: {"Retry-After": _header("Seconds to wait; missing where waiting does not help.", required=False)},
+    503: {"Retry-After": _header("Seconds to wait; missing if waiting does not help.", required=False)},
 }
 
 
-def _implied(operation: Operation) -> Iterator[int]:
+def _implied_statuses(operation: Operation) -> Iterator[int]:
     yield 500
     if f"/{operation.route}" not in ALWAYS_ANSWERED:
         yield 503
@@ -200,21 +207,21 @@ def _path_parameters(operation: Operation) -> list[Schema]:
 
 
 _PATH_PARAMETERS = {
-    "lookup": ("Lookup key; of a warm query that is run also its API path.", ""),
+    "lookup": ("Lookup key; for the execution of a warm query also its API path.", ""),
     "queryId": ("Lookup key of the warm query.", "pressure-5m"),
     "workspaceId": ("Id of the workspace.", "plant-a"),
     "surfaceLookup": ("Lookup key of the surface.", "cooling"),
     "connLookup": ("Lookup key of a data connection of the surface.", "pump-rig"),
     "downloadId": ("Id of the download.", "5f0c7a1e9b3d4f6a8c2e1d0b7a695847"),
     "documentId": ("Id of the document.", "wo-1"),
-    "id": ("RecordID of the correction.", "000000000001"),
+    "id": ("RecordID of the amendment.", "000000000001"),
     "jti": ("Id of the token, its claim `jti`.", "0af7651916cd43dd8448eb211c80319c"),
     "keyId": ("Id of the API key, the part between its underscores.", "k7w2m4qa"),
     "containerName": ("Name of the container.", "workorders"),
     "store": ("Lookup key of the document store.", "mes"),
     "database": ("Lookup key of the database.", "orders"),
     "table": ("Name of the table.", "workorders"),
-    "file": ("The file.", "index.html"),
+    "file": ("Name of the file.", "index.html"),
 }
 
 
@@ -224,14 +231,14 @@ _LOOKUPS = {
     "downloads": "pump-rig",
     "data-stores": "orders",
 }
-"""Examples of lookup keys, by what they are of: the second segment of a route."""
+"""Examples of lookup keys by the second segment of a route."""
 
 
 def _query_parameters(operation: Operation) -> list[Schema]:
-    asked = [{**one, "in": "query"} for one in operation.docs.query]
+    declared = [{**one, "in": "query"} for one in operation.docs.query]
     if operation.query is NoQuery:
-        return asked
-    return asked + [
+        return declared
+    return declared + [
         {**one, "schema": limit_lengths(one["schema"], LONGEST_PARAMETER)} for one in list_parameters(operation.query)
     ]
 
@@ -239,13 +246,13 @@ def _query_parameters(operation: Operation) -> list[Schema]:
 def _header_parameters(operation: Operation) -> list[Schema]:
     return [
         {
-            **told,
+            **header,
             "name": name,
             "in": "header",
             "required": False,
-            "schema": limit_lengths(told["schema"], LONGEST_PARAMETER),
+            "schema": limit_lengths(header["schema"], LONGEST_PARAMETER),
         }
-        for name, told in operation.docs.headers.items()
+        for name, header in operation.docs.headers.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""JSON schemas of Python types, each named type once under ``components``."""
+"""JSON schemas of Python types; each named type once under ``components``."""
 
 import copy
 from collections.abc import Collection, Mapping
@@ -17,25 +17,31 @@ _TEMPLATE = "#/components/schemas/{model}"
 
 @dataclass(frozen=True, slots=True)
 class ClosedBody:
-    """Says of a body that it takes the members of its model and no others.
+    """Marks a body that accepts only the members of its model.
 
     Attributes:
-        owned: members that the service sets itself, which clients may send back with their current value.
+        owned: members set by the service; clients may send them back with their current value.
     """
 
     owned: Collection[str] = ()
 
     def apply(self, schema: Schema) -> Schema:
         """Return the schema of the body, closed at each level."""
-        made: Schema = _closed(schema)
+        schema_copy: Schema = _close(schema)
         if self.owned:
-            told = {"readOnly": True, "description": "Set by the service; it may be sent back with its current value."}
-            made["properties"] = {**made["properties"], **{name: dict(told) for name in sorted(self.owned)}}
-        return made
+            owned_schema = {
+                "readOnly": True,
+                "description": "Set by the service; it may be sent back with its current value.",
+            }
+            schema_copy["properties"] = {
+                **schema_copy["properties"],
+                **{name: dict(owned_schema) for name in sorted(self.owned)},
+            }
+        return schema_copy
 
 
 class SchemaRegistry:
-    """Collects the named schemas of one document.
+    """Named schemas of one document.
 
     Attributes:
         named: schemas by name.
@@ -45,51 +51,51 @@ class SchemaRegistry:
         self.named: dict[str, Schema] = {}
 
     def register(self, shape: Any, mode: Mode, longest: int = 0, closed: ClosedBody | None = None) -> Schema:
-        """Return the schema of a type; the named types in it are added, the type itself among them.
+        """Return the schema of a type, and add the named types in it.
 
         Args:
             shape: the type.
-            mode: whether it is sent by a client or answered.
-            longest: bytes of the body that holds it, 0 where nothing bounds it.
-            closed: what the body takes besides its members; None where it takes anything.
+            mode: validation for requests, serialization for replies.
+            longest: maximum size of the body in bytes, 0 if unlimited.
+            closed: additional accepted members; None if the body accepts any member.
         """
-        made = _schema(shape, mode)
+        schema_copy = _schema(shape, mode)
         if longest:
-            made = limit_lengths(made, longest)
+            schema_copy = limit_lengths(schema_copy, longest)
         if closed is not None:
-            made = closed.apply(made)
-        for name, schema in made.pop("$defs", {}).items():
+            schema_copy = closed.apply(schema_copy)
+        for name, schema in schema_copy.pop("$defs", {}).items():
             self._add(name, schema)
-        title = made.get("title")
-        if made.get("type") == "object" and title and "properties" in made:
-            self._add(title, made)
+        title = schema_copy.get("title")
+        if schema_copy.get("type") == "object" and title and "properties" in schema_copy:
+            self._add(title, schema_copy)
             return {"$ref": _TEMPLATE.format(model=title)}
-        return made
+        return schema_copy
 
     def _add(self, name: str, schema: Schema) -> None:
-        # A document that tells one type's members under another's name would be believed.
+        # Two types with one name would silently document wrong members.
         if self.named.setdefault(name, schema) != schema:
-            raise ValueError(f"two types are called {name}")
+            raise ValueError(f"two types have the schema name {name}")
 
 
 def inline_schema(shape: Any, mode: Mode) -> Schema:
-    """Return the schema of a type that stands for itself, its named types under ``$defs``."""
-    return copy.deepcopy(_made(shape, mode, DEFAULT_REF_TEMPLATE))
+    """Return the schema of a type with its named types under ``$defs``."""
+    return copy.deepcopy(_build_schema(shape, mode, DEFAULT_REF_TEMPLATE))
 
 
 def list_parameters(model: type[BaseModel]) -> list[Schema]:
-    """Return the query parameters that a model stands for; its nested types are written out in place."""
-    made = _schema(model, "validation")
-    definitions = made.get("$defs", {})
-    required = made.get("required", ())
+    """Return the query parameters of a model; nested types are written inline."""
+    schema_copy = _schema(model, "validation")
+    definitions = schema_copy.get("$defs", {})
+    required = schema_copy.get("required", ())
     return [
-        {"name": name, "in": "query", "required": name in required, **_parameter(schema, definitions)}
-        for name, schema in made.get("properties", {}).items()
+        {"name": name, "in": "query", "required": name in required, **_to_parameter(schema, definitions)}
+        for name, schema in schema_copy.get("properties", {}).items()
     ]
 
 
-def _parameter(schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    """Return a property's schema as a parameter: no null, which a query string cannot hold."""
+def _to_parameter(schema: Schema, definitions: dict[str, Schema]) -> Schema:
+    """Return a property's schema as a parameter; without null, which a query string cannot contain."""
     description = schema.pop("description", "")
     choices = [choice for choice in schema.pop("anyOf", ()) if choice != {"type": "null"}]
     merged = {**schema, **(choices[0] if choices else {})}
@@ -100,19 +106,19 @@ def _parameter(schema: Schema, definitions: dict[str, Schema]) -> Schema:
 
 
 def _schema(shape: Any, mode: Mode) -> Schema:
-    return copy.deepcopy(_made(shape, mode, _TEMPLATE))
+    return copy.deepcopy(_build_schema(shape, mode, _TEMPLATE))
 
 
 @cache
-def _made(shape: Any, mode: Mode, template: str) -> Schema:
-    # A description and a list of tools are made for each caller, of the same types each time.
-    made: Schema = TypeAdapter(shape).json_schema(by_alias=True, ref_template=template, mode=mode)
-    _complete(made)
-    return made
+def _build_schema(shape: Any, mode: Mode, template: str) -> Schema:
+    # Documents and tool lists are built for each caller from the same types.
+    schema_copy: Schema = TypeAdapter(shape).json_schema(by_alias=True, ref_template=template, mode=mode)
+    _complete(schema_copy)
+    return schema_copy
 
 
 def _complete(schema: Any) -> None:
-    """Give integers their format, for typed clients, and drop defaults of null, which say no more than optional."""
+    """Add the format of integers for typed clients, and remove null defaults, which add no information."""
     if isinstance(schema, list):
         for each in schema:
             _complete(each)
@@ -127,36 +133,36 @@ def _complete(schema: Any) -> None:
             _complete(each)
 
 
-def _closed(schema: Any) -> Any:
-    """Return a schema whose objects with named members take no other members."""
+def _close(schema: Any) -> Any:
+    """Return a schema whose objects with named members accept no other members."""
     if isinstance(schema, list):
-        return [_closed(each) for each in schema]
+        return [_close(each) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
-    made = {key: each if key in _VALUES else _closed(each) for key, each in schema.items()}
+    schema_copy = {key: each if key in _VALUES else _close(each) for key, each in schema.items()}
     if isinstance(schema.get("properties"), Mapping) and schema.get("type") == "object":
-        made["additionalProperties"] = False
-    return made
+        schema_copy["additionalProperties"] = False
+    return schema_copy
 
 
 _VALUES = frozenset({"example", "examples", "default", "const", "enum"})
-"""Keywords that hold values, not schemas."""
+"""Keywords that contain values, not schemas."""
 
 
 def limit_lengths(schema: Any, longest: int) -> Any:
-    """Return a schema whose strings and arrays are no longer than what carries them, where nothing shorter is said.
+    """Return a schema whose strings and arrays without a limit are limited by the size of their container.
 
     Args:
-        schema: of what a client sends.
-        longest: characters that a parameter or a body has room for.
+        schema: schema of a request value.
+        longest: maximum characters of the parameter or body.
     """
     if isinstance(schema, list):
         return [limit_lengths(each, longest) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
-    made = {key: each if key in _VALUES else limit_lengths(each, longest) for key, each in schema.items()}
-    if made.get("type") == "string" and not {"enum", "const", "format", "maxLength"} & made.keys():
-        made["maxLength"] = longest
-    if made.get("type") == "array" and "maxItems" not in made:
-        made["maxItems"] = longest // 2
-    return made
+    schema_copy = {key: each if key in _VALUES else limit_lengths(each, longest) for key, each in schema.items()}
+    if schema_copy.get("type") == "string" and not {"enum", "const", "format", "maxLength"} & schema_copy.keys():
+        schema_copy["maxLength"] = longest
+    if schema_copy.get("type") == "array" and "maxItems" not in schema_copy:
+        schema_copy["maxItems"] = longest // 2
+    return schema_copy

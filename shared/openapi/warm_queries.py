@@ -1,4 +1,4 @@
-"""Approved warm queries as operations of their own: concrete path, declared parameters, known columns."""
+"""Approved warm queries as separate operations: concrete path, declared parameters, known columns."""
 
 import re
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ _PARAMETERS: Final[dict[ParameterType, Schema]] = {
 
 
 def query_path(query: WarmQuery) -> str:
-    """Return the address of a query."""
+    """Return the path of a query."""
     return f"/oi-api/warm-queries/{query.lookup}"
 
 
@@ -46,29 +46,29 @@ def build_query_operation(
     """Return the Operation Object of an approved query.
 
     Args:
-        execute: the operation that runs any query.
-        stored: the query.
-        columns: its columns, None while the engine cannot tell them.
-        schemas: takes the named schemas.
+        execute: operation that executes any query.
+        stored: catalog entry of the query.
+        columns: columns of the query, None if unknown.
+        schemas: registry of named schemas.
     """
     query = stored.value
-    made = build_operation(execute, schemas)
-    general = [parameter for parameter in made["parameters"] if parameter["in"] == "query"]
-    made["operationId"] = f"warmQuery_{re.sub(r'[^A-Za-z0-9]', '_', query.lookup)}"
-    made["summary"] = query.name
-    made["description"] = _description(query)
-    made["parameters"] = [*general, *map(_parameter, query.parameters)]
+    operation_object = build_operation(execute, schemas)
+    general = [parameter for parameter in operation_object["parameters"] if parameter["in"] == "query"]
+    operation_object["operationId"] = f"warmQuery_{re.sub(r'[^A-Za-z0-9]', '_', query.lookup)}"
+    operation_object["summary"] = query.name
+    operation_object["description"] = _description(query)
+    operation_object["parameters"] = [*general, *map(_parameter, query.parameters)]
     if columns is not None:
-        made["responses"]["200"]["content"]["application/json"] = _typed(made, columns)
-    return made
+        operation_object["responses"]["200"]["content"]["application/json"] = _type_rows(operation_object, columns)
+    return operation_object
 
 
 def _description(query: WarmQuery) -> str:
-    told = [query.description] if query.description else []
+    sentences = [query.description] if query.description else []
     approval = query.approval
     if approval is not None:
-        told.append(f"Approved by {approval.approved_by} at {rfc3339(approval.approved_at)}.")
-    return "\n\n".join(told)
+        sentences.append(f"Approved by {approval.approved_by} at {rfc3339(approval.approved_at)}.")
+    return "\n\n".join(sentences)
 
 
 def build_parameter_schema(parameter: QueryParameter) -> Schema:
@@ -89,19 +89,19 @@ def _parameter(parameter: QueryParameter) -> Schema:
     }
 
 
-def _typed(made: Schema, columns: Sequence[Column]) -> Schema:
-    """Return the JSON form of the answer with the rows' own columns."""
-    form: dict[str, Any] = made["responses"]["200"]["content"]["application/json"]
-    row = {"type": "object", "properties": {column.name: _column(column) for column in columns}}
+def _type_rows(operation_object: Schema, columns: Sequence[Column]) -> Schema:
+    """Return the JSON form of the reply with typed columns."""
+    form: dict[str, Any] = operation_object["responses"]["200"]["content"]["application/json"]
+    row = {"type": "object", "properties": {column.name: _column_schema(column) for column in columns}}
     rows = {"type": "object", "properties": {"results": {"type": "array", "items": row}}}
-    return {"schema": {"allOf": [form["schema"], rows]}, "example": _example(form["example"], columns)}
+    return {"schema": {"allOf": [form["schema"], rows]}, "example": _build_example(form["example"], columns)}
 
 
-def _column(column: Column) -> Schema:
+def _column_schema(column: Column) -> Schema:
     schema = _TYPES.get(column.type)
     return {} if schema is None else {"anyOf": [schema, {"type": "null"}]}
 
 
-def _example(example: dict[str, Any], columns: Sequence[Column]) -> dict[str, Any]:
-    named = [{"name": column.name, "type": column.type} for column in columns]
-    return {**example, "results": [], "rowCount": 0, "columns": named}
+def _build_example(example: dict[str, Any], columns: Sequence[Column]) -> dict[str, Any]:
+    column_objects = [{"name": column.name, "type": column.type} for column in columns]
+    return {**example, "results": [], "rowCount": 0, "columns": column_objects}

@@ -1,4 +1,4 @@
-"""The one place that joins domains and adapters; everything is made on first use."""
+"""Wiring: joins domains and adapters; every service is created on first use."""
 
 import asyncio
 from functools import cache, cached_property
@@ -13,7 +13,7 @@ from shared.wiring.graphql import GraphQLServices
 from shared.wiring.limits import LimitServices
 
 PROVENANCE = "provenance"
-"""The feature that every provenance route needs."""
+"""Feature that every provenance route requires."""
 
 _CLOSED_IN_ORDER = (
     "background",
@@ -38,24 +38,24 @@ _CLOSED_IN_ORDER = (
 
 
 class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServices, LimitServices):
-    """Every service of the app, wired for one set of settings."""
+    """All services of the app for one set of settings."""
 
     @cached_property
     def readiness(self) -> Readiness:
-        """Whether the stores and the query engine answer."""
+        """Checks of the stores and the query engine."""
         return Readiness(self._probes)
 
     def _probes(self) -> dict[str, Probe]:
-        """Return one cheap call for each store; those of rate limits are left out, since they hold up nobody."""
+        """Return one cheap check per store; rate limits are omitted, because their outage blocks no request."""
         probes: dict[str, Probe] = {
             "query engine": self.engine.ping,
-            "audit log": self._audit_log_answers,
+            "audit log": self._check_audit_log,
             "cold data": self.cold_blobs.check,
         }
         return probes | (self._cloud_probes() if self.on_azure else self._file_probes())
 
     def _file_probes(self) -> dict[str, Probe]:
-        """Return what finds out whether writers get into the embedded files; one is written to, for the disk."""
+        """Return checks of write access to the embedded files; one check writes, to test the disk."""
         from shared.backends.embedded.sqlite_checks import check_write, check_write_lock
 
         folder = self.settings.data_dir
@@ -71,14 +71,14 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
         token_key = self.settings.token_key
         probes: dict[str, Probe] = {
             "token key": lambda: self.key_vault.check(token_key),
-            "checkpoints": self._checkpoints_answer,
+            "checkpoints": self._check_checkpoints,
         }
         return probes | cosmos_probes(self.cosmos)
 
-    async def _audit_log_answers(self) -> None:
-        """Return when the catalog answers, and the audit log of a workspace that has one: one point read.
+    async def _check_audit_log(self) -> None:
+        """Check the catalog and, if the workspace has one, the audit log with a point read.
 
-        Into the embedded one a writer must get, too.
+        For embedded stores, check write access, too.
         """
         from shared.provenance.ports import ChainKey, Target
 
@@ -90,8 +90,8 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
 
             await check_write_lock(self.settings.data_dir / "provenance.sqlite")
 
-    async def _checkpoints_answer(self) -> None:
-        """Return when there is what checkpoints of an audited workspace need: their container and their key."""
+    async def _check_checkpoints(self) -> None:
+        """Check the container and the signing key of checkpoints, if the workspace is audited."""
         if await self.has_feature(PROVENANCE):
             from shared.backends.azure.checkpoint_blobs import NOTES
 
@@ -99,7 +99,7 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
             await asyncio.gather(self._blobs(NOTES).check(), self.key_vault.check(key))
 
     async def require_feature(self, feature: str) -> None:
-        """Return when the workspace has a feature.
+        """Return if the workspace has a feature.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED``.
@@ -114,7 +114,7 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
         return feature == PROVENANCE and (await self.catalog.current()).policies.provenance is not None
 
     async def close(self) -> None:
-        """Finish what runs and close whatever was opened; for short-lived processes and clean stops."""
+        """Stop background work and close all created resources."""
         for name in _CLOSED_IN_ORDER:
             if name in self.__dict__:
                 await self.__dict__[name].close()
@@ -122,7 +122,7 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
 
 @cache
 def services() -> Services:
-    """Return the services of this process; what they log and trace is told from now on."""
+    """Return the services of this process; configures logs and traces on first use."""
     configured = settings()
     logs.add_fields_to_handlers(configured.log_level)
     if configured.application_insights:

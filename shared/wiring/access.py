@@ -1,4 +1,4 @@
-"""Who may do what: credentials, tokens, keys."""
+"""Authentication services: credentials, tokens and keys."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class AccessServices(ProvenanceServices):
-    """Authenticates callers and hands out credentials."""
+    """Authenticates callers and issues credentials."""
 
     @cached_property
     def authenticator(self) -> "Authenticator":
-        """Finds out who calls."""
+        """Identifies callers."""
         from shared.auth.authenticator import Authenticator
 
         return Authenticator(
@@ -32,7 +32,7 @@ class AccessServices(ProvenanceServices):
 
     @cached_property
     def signing_key(self) -> "SigningKey":
-        """The key that signs tokens."""
+        """Key that signs tokens."""
         if self.on_azure:
             from shared.backends.azure.vault_keys import VaultSigningKey
 
@@ -43,7 +43,7 @@ class AccessServices(ProvenanceServices):
 
     @cached_property
     def token_issuer(self) -> "TokenIssuer":
-        """Hands out tokens."""
+        """Issues tokens."""
         from shared.auth.issuer import TokenIssuer
 
         return TokenIssuer(
@@ -52,7 +52,7 @@ class AccessServices(ProvenanceServices):
 
     @cached_property
     def api_keys(self) -> "ApiKeys":
-        """Makes and revokes API keys."""
+        """Creates and revokes API keys."""
         from shared.auth.key_service import ApiKeys
 
         return ApiKeys(self._directory, self._credential_store, self._credentials, self._access_audit)

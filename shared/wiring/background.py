@@ -1,4 +1,4 @@
-"""The recurring work of the app."""
+"""Recurring background jobs of the app."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -18,11 +18,11 @@ _LOG = get_logger("background")
 
 
 class BackgroundServices(LiveStreamServices, TelemetryServices, DownloadServices):
-    """Runs background jobs."""
+    """Creates and runs background jobs."""
 
     @cached_property
     def background(self) -> "BackgroundRunner":
-        """Runs the jobs that are due."""
+        """Runs due jobs."""
         from shared.background.runner import BackgroundRunner
 
         return BackgroundRunner(tuple(self._background_jobs()), self._job_leases, now)
@@ -38,7 +38,7 @@ class BackgroundServices(LiveStreamServices, TelemetryServices, DownloadServices
         return SqliteJobLeaseStore(self._workspace_file)
 
     def _background_jobs(self) -> "Iterator[BackgroundJob]":
-        """Yield the jobs that this deployment has."""
+        """Yield the jobs of this deployment."""
         from shared.background.runner import BackgroundJob
         from shared.background.schedules import Schedule
 
@@ -46,21 +46,21 @@ class BackgroundServices(LiveStreamServices, TelemetryServices, DownloadServices
         if configured.simulators_enabled:
             yield BackgroundJob("simulators", Schedule(configured.simulator_schedule), self._simulate)
         if configured.web_pubsub_endpoint:
-            yield BackgroundJob("live-streams", Schedule(configured.live_schedule), self._end_streams)
+            yield BackgroundJob("live-streams", Schedule(configured.live_schedule), self._close_expired_streams)
         yield BackgroundJob("checkpoints", Schedule(configured.checkpoint_schedule), self._sign_checkpoints)
         yield BackgroundJob("compaction", Schedule(configured.compaction_schedule), self._compact)
         yield BackgroundJob("download-expiry", Schedule(configured.download_expiry_schedule), self._expire_downloads)
 
     async def _simulate(self) -> None:
-        """Send the simulated telemetry that is due."""
+        """Send due simulated telemetry."""
         await self.simulators.run(now())
 
-    async def _end_streams(self) -> None:
+    async def _close_expired_streams(self) -> None:
         """Close live streams whose token is no longer valid."""
         await self.live_stream.close_expired()
 
     async def _sign_checkpoints(self) -> None:
-        """Sign a checkpoint of every chain that grew since its last one."""
+        """Sign a checkpoint of every chain that has new records."""
         if (await self.catalog.current()).policies.provenance is None:
             return
         if made := await self.checkpoints.create_all():
@@ -69,8 +69,8 @@ class BackgroundServices(LiveStreamServices, TelemetryServices, DownloadServices
     async def _compact(self) -> None:
         """Merge the archive's blobs of past hours."""
         if merged := await self.compaction.run(now()):
-            _LOG.info("hours of the archive are merged", extra=fields(hours=merged))
+            _LOG.info("merged hours of the archive", extra=fields(hours=merged))
 
     async def _expire_downloads(self) -> None:
-        """Remove expired downloads."""
+        """Delete expired downloads."""
         await self.download_expiry.run()

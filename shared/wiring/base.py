@@ -1,4 +1,4 @@
-"""What every part of the wiring stands on: the settings, and the workspace's own file or account."""
+"""Base of the wiring: settings, workspace file, and Azure accounts."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Base:
-    """Settings, the file of the embedded stores, and the accounts of those in the cloud."""
+    """Settings, the file of the embedded stores, and the accounts of the Azure stores."""
 
     def __init__(self, configured: Settings) -> None:
         self.settings = configured
@@ -36,7 +36,7 @@ class Base:
 
     @cached_property
     def cosmos(self) -> "CosmosAccount":
-        """The account that keeps the workspace's state in the cloud."""
+        """Cosmos DB account of the workspace's state."""
         from shared.backends.azure.cosmos_account import CosmosAccount
 
         configured = self.settings
@@ -46,19 +46,19 @@ class Base:
 
     @cached_property
     def blob_account(self) -> "BlobAccount":
-        """The account that keeps cold data, downloads and checkpoints in the cloud."""
+        """Blob Storage account of cold data, downloads and checkpoints."""
         from shared.backends.azure.blobs import BlobAccount
 
         return BlobAccount(self.settings.blob_endpoint, client_id=self.settings.managed_identity_client_id)
 
     @cached_property
     def key_vault(self) -> "Vault":
-        """The vault whose keys sign in the cloud."""
+        """Key Vault of the signing keys."""
         from shared.backends.azure.key_vault import Vault
 
         return Vault(self.settings.key_vault_uri, client_id=self.settings.managed_identity_client_id)
 
     @property
     def on_azure(self) -> bool:
-        """Whether state lives in the tenant's services."""
+        """Whether the stores are Azure services."""
         return self.settings.stores is Stores.AZURE

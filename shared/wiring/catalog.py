@@ -1,4 +1,4 @@
-"""The catalog as it is read."""
+"""Catalog services."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from shared.catalog.reader import CatalogReader
 
 MAX_STALE_CREDENTIALS_SECONDS = 15.0
-"""A revocation, and the disabling of a member, are in force within this time also while the store does not answer."""
+"""Maximum age of credentials and team if the store does not answer; revocations take effect within this time."""
 
 
 class CatalogServices(Base):
@@ -19,7 +19,7 @@ class CatalogServices(Base):
 
     @cached_property
     def catalog_store(self) -> "CatalogStore":
-        """Where the catalog is kept."""
+        """Store of the catalog."""
         if self.on_azure:
             from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
 
@@ -30,7 +30,7 @@ class CatalogServices(Base):
 
     @cached_property
     def catalog(self) -> "CatalogReader":
-        """The catalog as this process knows it."""
+        """Cached catalog of this process."""
         from shared.catalog.reader import CatalogReader
 
         return CatalogReader(
@@ -40,5 +40,7 @@ class CatalogServices(Base):
     async def _workspace_id(self) -> str:
         workspace = (await self.catalog.current()).workspace
         if workspace is None:
-            raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document was applied yet.")
+            raise WorkspaceError(
+                Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document has been applied yet."
+            )
         return workspace.id

@@ -1,4 +1,4 @@
-"""Cold data and the files made of it."""
+"""Cold data services."""
 
 import tempfile
 from datetime import timedelta
@@ -18,42 +18,42 @@ COLD, DOWNLOADS = "cold", "downloads"
 
 
 class ColdServices(Base):
-    """Keeps telemetry as blobs."""
+    """Archives telemetry as blobs."""
 
     @cached_property
     def cold_blobs(self) -> "BlobStore":
-        """The archive of telemetry."""
+        """Container of the telemetry archive."""
         return self._blobs(COLD)
 
     @cached_property
     def download_blobs(self) -> "BlobStore":
-        """Files that callers download."""
+        """Container of download files."""
         return self._blobs(DOWNLOADS)
 
     @cached_property
     def archive(self) -> "Archive":
-        """Keeps impulses."""
+        """Writes impulses to the archive."""
         from shared.cold_data.archive import Archive
 
         return Archive(self.cold_blobs)
 
     @cached_property
     def compaction(self) -> "Compaction":
-        """Merges what is kept."""
+        """Merges archive blobs."""
         from shared.cold_data.compaction import Compaction
 
         return Compaction(self.cold_blobs, timedelta(minutes=self.settings.compaction_quiet_minutes), self._scratch)
 
     @cached_property
     def cold_reader(self) -> "ColdReader":
-        """Reads what is kept."""
+        """Reads the archive."""
         from shared.cold_data.reading import ColdReader
 
         return ColdReader(self.cold_blobs, self._scratch)
 
     @property
     def _scratch(self) -> Path:
-        """Folder for files on their way; the cloud's own disk is fit for no more."""
+        """Folder of temporary files; on Azure, the local disk is only suitable for temporary files."""
         root = Path(tempfile.gettempdir()) if self.on_azure else self.settings.data_dir
         return root / "scratch"
 

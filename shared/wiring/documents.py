@@ -1,4 +1,4 @@
-"""Data stores: containers and documents."""
+"""Document store services: containers and documents."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class DocumentServices(ProvenanceServices):
-    """Reaches the workspace's document-store accounts."""
+    """Access to the workspace's document-store accounts."""
 
     @cached_property
     def containers(self) -> "Containers":
-        """Lists, creates and forgets containers."""
+        """Lists, creates and removes containers."""
         from shared.data_stores.containers import Containers
 
         return Containers(self.catalog.current, self.catalog_service, self.container_store)
@@ -38,7 +38,7 @@ class DocumentServices(ProvenanceServices):
 
     @cached_property
     def container_store(self) -> "ContainerStore":
-        """What accounts have."""
+        """Containers of the accounts."""
         if self.on_azure:
             return self._cosmos_containers
         from shared.backends.embedded.documents import SqliteContainerStore
@@ -47,7 +47,7 @@ class DocumentServices(ProvenanceServices):
 
     @cached_property
     def document_store(self) -> "DocumentStore":
-        """Keeps documents."""
+        """Documents of the accounts."""
         if self.on_azure:
             from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 

@@ -1,4 +1,4 @@
-"""Cold downloads: the jobs, and the work on them."""
+"""Download services: jobs and their work."""
 
 from datetime import timedelta
 from functools import cached_property
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class DownloadServices(ColdServices, CatalogServices):
-    """Turns the archive into files to fetch."""
+    """Converts the archive to downloadable files."""
 
     @cached_property
     def downloads(self) -> "Downloads":
-        """Starts downloads and tells how they are."""
+        """Starts downloads and reports their state."""
         from shared.downloads.service import Downloads
 
         lifetime = timedelta(hours=self.settings.download_hours)
@@ -45,7 +45,7 @@ class DownloadServices(ColdServices, CatalogServices):
 
     @cached_property
     def download_work(self) -> "DownloadWork":
-        """Does the steps of downloads."""
+        """Executes the steps of downloads."""
         from shared.downloads.work import DownloadWork
 
         return DownloadWork(
@@ -59,7 +59,7 @@ class DownloadServices(ColdServices, CatalogServices):
 
     @cached_property
     def download_expiry(self) -> "DownloadExpiry":
-        """Removes downloads past their end."""
+        """Deletes expired downloads."""
         from shared.downloads.expiry import DownloadExpiry
 
         return DownloadExpiry(self._download_jobs, self.download_blobs, self._job_quota, self._scratch)

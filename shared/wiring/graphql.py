@@ -1,4 +1,4 @@
-"""The GraphQL interface over the domains."""
+"""GraphQL services."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class GraphQLServices(QueryServices, TelemetryServices):
-    """Answers GraphQL requests."""
+    """Executes GraphQL requests."""
 
     @cached_property
     def graphql(self) -> "GraphQLService":
-        """Runs GraphQL documents."""
-        # graphql-core and ariadne take time to import that other routes do not need.
+        """Executes GraphQL documents."""
+        # Import here: graphql-core and ariadne take long to import, and other routes do not use them.
         from shared.graphql_api.service import GraphQLService
 
         return GraphQLService(self.catalog.current, self.connection_states, self.warm_queries, self.query_columns)

@@ -1,4 +1,4 @@
-"""Rate limits."""
+"""Rate limit services."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LimitServices(CatalogServices):
-    """Keeps principals within the budget of the workspace's tier."""
+    """Enforces the request budget of the workspace's tier."""
 
     @cached_property
     def rate_limiter(self) -> "RateLimiter":
@@ -46,7 +46,7 @@ class LimitServices(CatalogServices):
 
     @asynccontextmanager
     async def limits(self, caller: "Principal") -> "AsyncIterator[RateLimitDecision]":
-        """Count a caller's request for as long as it is worked on."""
+        """Count a caller's request until it is completed."""
         from shared.rate_limits.models import budget_for
 
         budget = budget_for(await self.catalog.current())

@@ -1,4 +1,4 @@
-"""The live stream."""
+"""Live stream services."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class LiveStreamServices(AccessServices, QueryServices, LimitServices):
-    """Hands impulses to those who listen."""
+    """Publishes impulses to listeners."""
 
     @cached_property
     def message_service(self) -> "WebPubSub":
-        """Hands messages on."""
+        """Client of the message service."""
         from shared.backends.azure.web_pubsub import WebPubSub
 
         configured = self.settings
@@ -37,14 +37,14 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
 
     @cached_property
     def live_audience(self) -> "Audience":
-        """Knows where nobody listens."""
+        """Knows the groups without listeners."""
         from shared.live_stream.audience import Audience
 
         return Audience(self.message_service)
 
     @cached_property
     def live_stream(self) -> "LiveStream":
-        """Decides who listens to what."""
+        """Controls access to streams."""
         from shared.live_stream.service import LiveStream
 
         return LiveStream(
@@ -76,7 +76,7 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
         return SqlitePlaceStore(self._limits_file)
 
     async def release_stream_places(self) -> None:
-        """Free the places of all streams; for a local host that starts and has no stream yet."""
+        """Free the places of all streams; for the start of a local host, which has no streams."""
         if not self.on_azure:
             from shared.fair_use.ports import Purpose
 
@@ -84,7 +84,7 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
 
     @cached_property
     def live_catch_up(self) -> "CatchUp":
-        """Replays to those who listen already."""
+        """Replays impulses to streams that are already live."""
         from shared.live_stream.catch_up import CatchUp
         from shared.live_stream.history import History
 
@@ -93,7 +93,7 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
     @cached_property
     def live_publisher(self) -> "LivePublisher":
         """Publishes impulses."""
-        # In the cloud listeners may be let in by another instance, so every group may have some.
+        # On Azure, other instances admit listeners, too, so every group may have some.
         from shared.live_stream.publishing import LivePublisher
 
         if self.on_azure:
@@ -102,7 +102,7 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
 
     @cached_property
     def live_events(self) -> "EventSource":
-        """Tells the message service's own calls from others."""
+        """Authenticates calls of the message service."""
         from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audiences
         from shared.live_stream.event_sources import IdentifiedEvents, SignedEvents
 

@@ -1,4 +1,4 @@
-"""The audit chains, and the changes that are entered in them."""
+"""Provenance services: audit chains and audited changes."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class ProvenanceServices(CatalogServices):
-    """Appends to, verifies and proves the audit chains."""
+    """Appends to, verifies and proves audit chains."""
 
     @cached_property
     def chain_store(self) -> "ChainStore":
-        """Keeps the audit chains."""
+        """Store of the audit chains."""
         if self.on_azure:
             from shared.backends.azure.cosmos_chain import CosmosChainStore
 
@@ -54,14 +54,14 @@ class ProvenanceServices(CatalogServices):
 
     @cached_property
     def amendments(self) -> "Amendments":
-        """Creates and decides corrections."""
+        """Creates, approves and rejects amendments."""
         from shared.provenance.amendments import Amendments
 
         return Amendments(self.chain_log, self.chain_store)
 
     @cached_property
     def checkpoints(self) -> "Checkpoints":
-        """Makes and reads signed checkpoints."""
+        """Creates and reads signed checkpoints."""
         from shared.provenance.checkpoints import Checkpoints
 
         return Checkpoints(self.chain_store, self._checkpoint_store, self._note_signer, self._workspace_id)
@@ -89,7 +89,7 @@ class ProvenanceServices(CatalogServices):
 
     @cached_property
     def proofs(self) -> "Proofs":
-        """Proves what checkpoints cover."""
+        """Creates proofs for checkpoints."""
         from shared.provenance.chain_trees import Proofs
 
         return Proofs(self.chain_store, self.checkpoints.trees)
@@ -103,7 +103,7 @@ class ProvenanceServices(CatalogServices):
 
     @cached_property
     def idempotency(self) -> "IdempotencyKeys":
-        """Remembers idempotency keys."""
+        """Store of idempotency keys."""
         from shared.idempotency.keys import IdempotencyKeys
 
         if self.on_azure:
@@ -116,7 +116,7 @@ class ProvenanceServices(CatalogServices):
 
     @cached_property
     def answers(self) -> "IdempotentReplies":
-        """Remembers the answers of requests with an idempotency key."""
+        """Store of replies to requests with an idempotency key."""
         from shared.idempotency.replies import IdempotentReplies
 
         if self.on_azure:

@@ -1,4 +1,4 @@
-"""Warm queries and the engine that runs them."""
+"""Warm query services and the query engine."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ class QueryServices(ProvenanceServices):
 
     @cached_property
     def engine(self) -> "QueryEngine":
-        """Runs KQL."""
+        """Executes KQL."""
         from shared.backends.azure.kusto import KustoEngine
         from shared.warm_queries.instrumented_engine import InstrumentedEngine
 
@@ -27,7 +27,7 @@ class QueryServices(ProvenanceServices):
         return InstrumentedEngine(KustoEngine(uri, database, configured.managed_identity_client_id), database)
 
     def _engine_uri(self) -> str:
-        """Return the engine that is set, else the one that the data directory's host carries, else the default."""
+        """Return the configured engine, else the one noted in the data directory by its host, else the default."""
         configured = self.settings
         noted = configured.data_dir / EMBEDDED_ENGINE
         if "kusto_uri" in configured.model_fields_set or not noted.exists():
@@ -43,14 +43,14 @@ class QueryServices(ProvenanceServices):
 
     @cached_property
     def query_columns(self) -> "QueryColumns":
-        """Knows which columns queries give."""
+        """Determines the columns of queries."""
         from shared.warm_queries.columns import QueryColumns
 
         return QueryColumns(self.engine)
 
     @cached_property
     def query_definitions(self) -> "QueryDefinitions":
-        """Makes, approves and removes queries."""
+        """Creates, approves and removes queries."""
         from shared.warm_queries.definitions import QueryDefinitions
 
         return QueryDefinitions(self.catalog_service, self.query_columns)

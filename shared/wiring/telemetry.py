@@ -1,4 +1,4 @@
-"""Telemetry on its way in."""
+"""Telemetry ingestion services."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class TelemetryServices(CatalogServices):
-    """Takes telemetry in and normalises it."""
+    """Accepts and normalises telemetry."""
 
     @cached_property
     def sender(self) -> "EventSender":
-        """Sends to the hubs."""
+        """Sends events to the hubs."""
         from shared.telemetry.instrumented_sender import InstrumentedSender
 
         if self.on_azure:
@@ -32,14 +32,14 @@ class TelemetryServices(CatalogServices):
 
     @cached_property
     def telemetry(self) -> "TelemetryService":
-        """Takes telemetry in."""
+        """Accepts telemetry."""
         from shared.telemetry.acceptance import TelemetryService
 
         return TelemetryService(self.catalog.current, self.sender)
 
     @cached_property
     def connection_states(self) -> "ConnectionStateStore":
-        """Status and statistics of connections."""
+        """Store of the status and statistics of connections."""
         if self.on_azure:
             from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
 
@@ -50,7 +50,7 @@ class TelemetryServices(CatalogServices):
 
     @cached_property
     def ingest(self) -> "TelemetryIngestor":
-        """Turns hub events into impulses."""
+        """Converts hub events to impulses."""
         from shared.telemetry.ingest import TelemetryIngestor
 
         return TelemetryIngestor(self.catalog.current, self.sender, self.connection_states)

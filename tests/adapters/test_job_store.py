@@ -110,7 +110,7 @@ async def test_a_change_that_refuses_leaves_the_job(store: JobStore) -> None:
     await store.create(job())
     await store.change("j1", Job.cancel)
     before = await stored(store)
-    with pytest.raises(WorkspaceError, match="ended already"):
+    with pytest.raises(WorkspaceError, match="already ended"):
         await store.change("j1", Job.cancel)
     assert await stored(store) == before
 

@@ -14,7 +14,7 @@ from referencing.jsonschema import DRAFT202012
 from functions import GROUPS
 from shared.auth.rights import AccessRight
 from shared.http.operations import Access, Operation
-from shared.openapi.paths import path_template
+from shared.openapi.paths import build_path_template
 from tests.service.local_service import Service
 
 GUARDED = [one for group in GROUPS for one in group.operations if one.access is Access.TOKEN]
@@ -150,9 +150,9 @@ def test_document_shows_what_the_token_may_call(service: Service, right: AccessR
     shown = operations(described(caller))
     for operation in GUARDED:
         if operation.right in (held, None):
-            assert not operation.docs.listed or (operation.method, path_template(operation)) in shown
+            assert not operation.docs.listed or (operation.method, build_path_template(operation)) in shown
         else:
-            assert (operation.method, path_template(operation)) not in shown
+            assert (operation.method, build_path_template(operation)) not in shown
             assert _called(caller, operation).status_code == 403, operation.name
 
 

@@ -111,7 +111,7 @@ async def test_long_and_short_rows_are_read_alike(
             await Archive(store).run(batch)
     short = await rows(store)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(long_texts, "SHORT", -1)
+        patched.setattr(long_texts, "MAX_SHORT_BYTES", -1)
         patched.setattr(long_texts, "ROWS", 2)
         patched.setattr(long_texts, "BATCH_BYTES", 40)
         assert await rows(store) == short

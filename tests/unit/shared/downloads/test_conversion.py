@@ -290,7 +290,7 @@ def test_too_many_columns_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     """Payloads that name their keys anew in each row end with a reason, not with memory."""
     monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 50)
     payloads = [{f"k{number}": number} for number in range(60)]
-    with pytest.raises(WorkspaceError, match="take jsonl or parquet") as refusal:
+    with pytest.raises(WorkspaceError, match="use jsonl or parquet") as refusal:
         write_csv("pump", lambda: batches(payloads), tmp_path, frozenset())
     assert refusal.value.code == "DOWNLOAD_TOO_WIDE"
 
@@ -335,7 +335,7 @@ def test_a_key_that_is_value_and_object_among_many_others(tmp_path: Path) -> Non
 
 def test_wide_rows_are_made_in_narrow_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cells made at a time are bounded, and no row is lost by that."""
-    monkeypatch.setattr(conversion, "CELLS", 40)
+    monkeypatch.setattr(conversion, "CSV_CELLS_PER_BATCH", 40)
     payloads = [{f"k{number}": number for number in range(20)} for _ in range(30)]
     [file], _ = write_csv("pump", lambda: batches(payloads, 30), tmp_path, frozenset())
     assert (file.rows, len(read_csv([file])[1])) == (30, 30)

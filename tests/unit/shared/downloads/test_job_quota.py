@@ -132,7 +132,7 @@ async def test_parts_count_before_they_are_stored(plants: Plants, monkeypatch: p
 
 async def test_a_small_job_of_another_principal_comes_next(plants: Plants, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one principal has many parts waiting, another one's part is converted after the one at work."""
-    monkeypatch.setattr("shared.downloads.work.LARGE", 0)
+    monkeypatch.setattr("shared.downloads.work.LARGE_PART_BYTES", 0)
     plant, order = plants.make(), list[str]()
     busy = [await start(plant) for _ in range(5)]
     small = await start(plant, owner="other@t")

@@ -141,12 +141,12 @@ async def test_too_many_columns_fail_the_job(plants: Plants, monkeypatch: pytest
     job = await plant.run()
     assert job.status is JobStatus.FAILED
     assert job.error is not None
-    assert "take jsonl or parquet" in job.error
+    assert "use jsonl or parquet" in job.error
 
 
 async def test_a_cancelled_conversion_stops_and_leaves_nothing(plants: Plants, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cancelled while a file is written, the step ends by itself and nothing of it stays."""
-    monkeypatch.setattr("shared.downloads.work.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("shared.downloads.work.POLL_SECONDS", 0.01)
     plant = plants.make(Archive(hours=2, per_hour=1))
     begun, go_on = asyncio.Event(), asyncio.Event()
     rows = plant.archive.rows

@@ -131,7 +131,7 @@ async def test_too_many_impulses() -> None:
     service, table = Service(), Table(["1", "2", "3"], [])
     await replays(table, service, most=2).run("c", ASKED)
     assert service.sent == [b"1", b"2"]
-    assert service.closed == [("c", "The replay is longer than 2 impulses; ask for a shorter one.")]
+    assert service.closed == [("c", "The replay exceeds 2 impulses; request a shorter time range.")]
 
 
 async def test_too_much_time() -> None:
@@ -139,7 +139,7 @@ async def test_too_much_time() -> None:
     service, table = Service(), Table(["1"], [])
     service.gate.clear()
     await replays(table, service, seconds=0.01).run("c", ASKED)
-    assert service.closed == [("c", "The replay takes too long; ask for a shorter one.")]
+    assert service.closed == [("c", "The replay takes too long; request a shorter time range.")]
 
 
 async def test_an_engine_that_fails() -> None:
@@ -181,7 +181,7 @@ async def test_few_at_once_and_the_rest_in_line() -> None:
         while service.at_once < CONCURRENT_REPLAYS:  # noqa: ASYNC110  the tasks have no event to wait for
             await asyncio.sleep(0)
     await replaying.run("late", ASKED)
-    assert service.closed == [("late", "Too many replays at once; try again.")]
+    assert service.closed == [("late", "Too many concurrent replays; try again.")]
     service.gate.set()
     await asyncio.gather(*tasks)
     assert (len(service.sent), service.most_at_once) == (MAX_WAITING, CONCURRENT_REPLAYS)

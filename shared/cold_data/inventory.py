@@ -70,7 +70,7 @@ class ArchiveHour:
 
     @property
     def overlapping(self) -> bool:
-        """Whether a row may occur in more than one blob."""
+        """True if a row may occur in more than one blob."""
         return len(self.live) > 1 and not _are_disjoint(held.name for held in self.live)
 
 
@@ -120,7 +120,7 @@ async def _load(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> Archive
     all_held = await asyncio.gather(*map(held, blobs))
     replaced = {source for each in all_held for source in each.summary.sources}
     hour = hour_from_name(folder)
-    assert hour is not None, folder  # noqa: S101  the folder comes from a name that has one
+    assert hour is not None, folder  # noqa: S101  the folder name contains an hour
     return ArchiveHour(
         folder,
         hour,

@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
-    from shared.catalog.document import load_document  # noqa: PLC0415  keeps --help and imports of this module cheap
+    from shared.catalog.document import load_document  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  as above
 
     try:
@@ -93,7 +93,7 @@ async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
 
 
 def _print_warnings(document: Any, text: str, file: Path) -> None:
-    from shared.catalog.checks import find_warnings  # noqa: PLC0415  keeps --help and imports of this module cheap
+    from shared.catalog.checks import find_warnings  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.document import locate_findings  # noqa: PLC0415  as above
 
     if found := list(find_warnings(document)):
@@ -108,7 +108,7 @@ def _print_problems(error: Any) -> int:
 
 
 async def _check_queries(document: Any, text: str, file: Path, services: Any) -> None:
-    from shared.warm_queries.document_checks import check_document_queries  # noqa: PLC0415  keeps imports of this module cheap
+    from shared.warm_queries.document_checks import check_document_queries  # noqa: PLC0415  avoids a slow import
 
     outage = await check_document_queries(document, text, str(file), services.query_columns)
     if outage is not None:
@@ -132,7 +132,7 @@ def _read_text(path: Path) -> str:
         DocumentError: if the file is not UTF-8.
         OSError: if the file cannot be read.
     """
-    from shared.catalog.problems import DocumentError, Problem  # noqa: PLC0415  keeps imports of this module cheap
+    from shared.catalog.problems import DocumentError, Problem  # noqa: PLC0415  avoids a slow import
 
     content = path.read_bytes()
     try:

@@ -113,7 +113,7 @@ class Job(_Record):
 
     @property
     def unfinished(self) -> bool:
-        """Whether the job is pending or running."""
+        """True if the job is pending or running."""
         return self.status in UNFINISHED
 
     @property

@@ -42,7 +42,7 @@ class HashingFile:
 
     @property
     def closed(self) -> bool:
-        """Whether the file is closed; required by pyarrow."""
+        """True if the file is closed; required by pyarrow."""
         return self._file.closed
 
     def write(self, data: bytes | memoryview) -> int:

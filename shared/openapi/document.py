@@ -12,8 +12,8 @@ from shared.openapi.paths import (
     BEARER,
     HEADERS,
     build_operation,
-    build_problem_response,
     build_path_template,
+    build_problem_response,
     problem_name,
 )
 from shared.openapi.schemas import Schema, SchemaRegistry
@@ -27,9 +27,9 @@ API_VERSION = "1.0.0"
 
 _ABOUT = "Telemetry, approved queries and the audit log of an industrial workspace."
 _CREDENTIAL = (
-    "A token from `GET /workspace/api/keys/jwt`, signed with ES256. As RFC 8725 requires, the service checks algorithm, "
-    "issuer, audience, workspace and times. A token is short-lived, can be restricted by `scopes` and revoked by its `jti`. "
-    "GraphQL and the key routes also accept an API key."
+    "A token from `GET /workspace/api/keys/jwt`, signed with ES256. As RFC 8725 requires, the service checks "
+    "algorithm, issuer, audience, workspace and times. A token is short-lived, can be restricted by `scopes` "
+    "and revoked by its `jti`. GraphQL and the key routes also accept an API key."
 )
 TAGS = {
     "amendments": "Amendments of records: reason, original and changed record, author and approver.",

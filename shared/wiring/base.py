@@ -60,5 +60,5 @@ class Base:
 
     @property
     def on_azure(self) -> bool:
-        """Whether the stores are Azure services."""
+        """True if the stores are Azure services."""
         return self.settings.stores is Stores.AZURE

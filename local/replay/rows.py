@@ -16,7 +16,7 @@ from shared.catalog.models import TimestampFormat
 from shared.telemetry.acceptance import MAX_MESSAGE_BYTES
 from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, validate_id
 from shared.telemetry.normalisation import derive_message_id
-from shared.telemetry.pointers import Pointer, pointer_text
+from shared.telemetry.pointers import Pointer, format_pointer
 from shared.timestamps import parse_rfc3339, rfc3339
 
 TIMESTAMP, MESSAGE_ID, DEVICE_ID = "timestamp", "messageId", "deviceId"
@@ -56,7 +56,7 @@ class ReplayTarget:
         pointers = [each for each in self.pointers if each]
         for one in pointers:
             if sum(other[: len(one)] == one for other in pointers) > 1:
-                raise ReplayError(f"{self.connection}: another pointer leads to or into {pointer_text(one)}")
+                raise ReplayError(f"{self.connection}: another pointer leads to or into {format_pointer(one)}")
 
     @property
     def pointers(self) -> tuple[Pointer, Pointer, Pointer]:

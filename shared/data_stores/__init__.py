@@ -1,1 +1,1 @@
-"""Document-store accounts of the workspace: their containers, and the documents that containers publish as tables."""
+"""Document-store accounts of the workspace: their containers, and the documents that containers expose as tables."""

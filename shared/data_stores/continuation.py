@@ -1,4 +1,4 @@
-"""Continuation tokens: opaque, signed, and good for one table and one partition filter only."""
+"""Continuation tokens: opaque and signed, each valid for one table and one partition filter."""
 
 import base64
 import binascii
@@ -16,22 +16,22 @@ from shared.errors import Kind, WorkspaceError, invalid
 
 FIELD: Final = "continuationToken"
 _SIGNATURE_BYTES: Final = 16
-_LONGEST: Final = 16_384
-_LEAST_SECRET: Final = 32
+_MAX_LENGTH: Final = 16_384
+_MIN_SECRET_LENGTH: Final = 32
 _KEY_BYTES: Final = 32
 
 type Secret = Callable[[], Awaitable[bytes]]
 
 
 def derive_secret(text: str) -> Secret:
-    """Return what gives a key made from a secret of at least 32 characters (HKDF, RFC 5869).
+    """Return a function that derives the signing key from a secret of at least 32 characters (HKDF, RFC 5869).
 
-    Without one, whoever asks for the key is told UNAVAILABLE ``STORE_NOT_AVAILABLE``.
+    The function raises UNAVAILABLE ``STORE_NOT_AVAILABLE`` if the secret is too short.
     """
 
     async def secret() -> bytes:
-        if len(text) < _LEAST_SECRET:
-            detail = f"CONTINUATION_SECRET must have at least {_LEAST_SECRET} characters."
+        if len(text) < _MIN_SECRET_LENGTH:
+            detail = f"CONTINUATION_SECRET must have at least {_MIN_SECRET_LENGTH} characters."
             raise WorkspaceError(Kind.UNAVAILABLE, "STORE_NOT_AVAILABLE", detail)
         return HKDF(hashes.SHA256(), _KEY_BYTES, salt=None, info=b"oi-continuation/v1").derive(text.encode())
 
@@ -39,57 +39,57 @@ def derive_secret(text: str) -> Secret:
 
 
 class ContinuationTokens:
-    """Makes and reads tokens.
+    """Writer and reader of continuation tokens.
 
     Args:
-        secret: gives the key that signs them, the same on all instances.
+        secret: returns the signing key, which is the same on all instances.
     """
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
 
     async def create(self, table: Table, partition: PartitionValue, position: str, *, all_partitions: bool) -> str:
-        """Return the token of a store's position in a list."""
+        """Return the token of a position in a list."""
         signature = await self._sign(table, partition, position, all_partitions=all_partitions)
         return base64.urlsafe_b64encode(signature + position.encode()).rstrip(b"=").decode()
 
     async def read(self, table: Table, partition: PartitionValue, token: str, *, all_partitions: bool) -> str:
-        """Return the position that a token stands for.
+        """Return the position of a token.
 
         Raises:
-            WorkspaceError: INVALID naming ``continuationToken``: it was not made here, or for another list.
+            WorkspaceError: INVALID naming ``continuationToken`` if the token is forged or belongs to another list.
         """
-        content = _decoded(token)
+        content = _decode(token)
         try:
             position = content[_SIGNATURE_BYTES:].decode()
         except UnicodeDecodeError:
-            raise _refused() from None
+            raise _rejection() from None
         signature = await self._sign(table, partition, position, all_partitions=all_partitions)
         if not hmac.compare_digest(signature, content[:_SIGNATURE_BYTES]):
-            raise _refused()
+            raise _rejection()
         return position
 
     async def _sign(self, table: Table, partition: PartitionValue, position: str, *, all_partitions: bool) -> bytes:
         place = table.place
-        listed = "" if all_partitions else f"={format_partition_key(partition)}"
-        parts = (place.store, place.database, table.container.name, listed, position)
-        # Each part with its length: no two lists share a text.
+        partition_filter = "" if all_partitions else f"={format_partition_key(partition)}"
+        parts = (place.store, place.database, table.container.name, partition_filter, position)
+        # The length of each part makes the text unique for a list.
         text = "".join(f"{len(part)}:{part}" for part in parts)
         return hmac.digest(await self._secret(), text.encode(), hashlib.sha256)[:_SIGNATURE_BYTES]
 
 
-def _decoded(token: str) -> bytes:
-    if not token.isascii() or len(token) > _LONGEST:
-        raise _refused()
+def _decode(token: str) -> bytes:
+    if not token.isascii() or len(token) > _MAX_LENGTH:
+        raise _rejection()
     try:
         content = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise _refused() from None
-    # Bits that no byte holds would let one token have several texts.
+        raise _rejection() from None
+    # Reject unused bits, because they would give one token several spellings.
     if base64.urlsafe_b64encode(content).rstrip(b"=").decode() != token:
-        raise _refused()
+        raise _rejection()
     return content
 
 
-def _refused() -> Exception:
-    return invalid(FIELD, "is not one that this list gave")
+def _rejection() -> Exception:
+    return invalid(FIELD, "does not belong to this list")

@@ -1,4 +1,4 @@
-"""The documents of published tables."""
+"""Operations on the documents of exposed tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from shared.worker_threads import run_in_worker
 
 @dataclass(frozen=True, slots=True)
 class DocumentListing:
-    """A page of a table.
+    """Page of a table.
 
     Attributes:
-        texts: the documents' JSON.
-        continuation: token of the next page, None on the last.
+        texts: JSON of the documents.
+        continuation: token of the next page; None on the last page.
     """
 
     texts: tuple[bytes, ...]
@@ -32,12 +32,12 @@ class DocumentListing:
 
 @dataclass(frozen=True, slots=True)
 class WrittenDocument:
-    """A document as it was written.
+    """Document after a write.
 
     Attributes:
-        key: names it.
-        stored: what is stored.
-        partition_path: of its table.
+        key: key of the document.
+        stored: the stored document.
+        partition_path: partition key path of its table.
     """
 
     key: DocumentKey
@@ -46,16 +46,16 @@ class WrittenDocument:
 
 
 class Documents:
-    """Reads and writes documents under the rules of their tables.
+    """Service that reads and writes documents under the rules of their tables.
 
-    Every method raises the refusals of :meth:`shared.data_stores.tables.TableFinder.exposed`, then INVALID
-    ``PARTITION_KEY_REQUIRED``, then FORBIDDEN ``DATA_PLANE_FORBIDDEN``, then what the store raises. A partition key is
-    ``MISSING`` where the caller names none.
+    Every method raises the errors of :meth:`shared.data_stores.tables.TableFinder.find_exposed`, then INVALID
+    ``PARTITION_KEY_REQUIRED``, then FORBIDDEN ``DATA_PLANE_FORBIDDEN``, then the errors of the store. A partition key
+    is ``MISSING`` if the caller sends none.
 
     Args:
         tables: finds tables.
-        store: keeps documents.
-        continuations: makes the tokens of lists.
+        store: storage of documents.
+        continuations: continuation tokens of lists.
     """
 
     def __init__(self, tables: TableFinder, store: DocumentStore, continuations: ContinuationTokens) -> None:
@@ -66,7 +66,7 @@ class Documents:
     async def list(
         self, address: TableAddress, partition: PartitionValue, limit: int, token: str | None
     ) -> DocumentListing:
-        """Return a page of a table, or of one partition of it.
+        """Return a page of a table or of one of its partitions.
 
         Raises:
             WorkspaceError: INVALID naming ``continuationToken``.
@@ -88,38 +88,38 @@ class Documents:
     async def read(
         self, address: TableAddress, document_id: str, partition: PartitionValue, condition: Condition
     ) -> tuple[StoredDocument, bool]:
-        """Return a document, and whether the caller has it already as If-None-Match says.
+        """Return a document, and whether If-None-Match says that the caller already has it.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
         check_id(document_id, "documentId")
         found = await self._tables.find_exposed(address, Verb.READ)
-        stored = await self._stored(found.table, _key(found, document_id, partition))
+        stored = await self._read_existing(found.table, _build_key(found, document_id, partition))
         condition.check_match(stored.etag)
         return stored, condition.is_known(stored.etag)
 
     async def create(self, address: TableAddress, body: dict[str, Any], *, size: int = 0) -> WrittenDocument:
-        """Store a new document; an id is made where it has none.
+        """Store a new document; an id is generated if it is missing.
 
         Args:
-            address: of the table.
+            address: address of the table.
             body: the document.
-            size: of its text, bytes; a large one is checked outside the event loop.
+            size: size of its text in bytes; a large document is validated in a worker thread.
 
         Raises:
-            WorkspaceError: INVALID naming what a document cannot be; TOO_LARGE ``DOCUMENT_TOO_LARGE``; CONFLICT
+            WorkspaceError: INVALID naming invalid members; TOO_LARGE ``DOCUMENT_TOO_LARGE``; CONFLICT
                 ``DOCUMENT_EXISTS``.
         """
-        document, made = await run_in_worker(size, _drafted, body)
+        document, draft = await run_in_worker(size, _prepare, body)
         found = await self._tables.find_exposed(address, Verb.CREATE)
         partition = read_partition_key(document, found.path)
         if isinstance(partition, Missing):
-            raise _required(found.path)
+            raise _partition_key_required(found.path)
         found.check_granted()
-        key = DocumentKey(made.key.id, partition)
-        etag = await self._store.create(found.table, key, made.text)
-        return WrittenDocument(key, StoredDocument(made.text, etag), found.path)
+        key = DocumentKey(draft.key.id, partition)
+        etag = await self._store.create(found.table, key, draft.text)
+        return WrittenDocument(key, StoredDocument(draft.text, etag), found.path)
 
     async def replace(
         self,
@@ -131,79 +131,81 @@ class Documents:
         *,
         size: int = 0,
     ) -> StoredDocument:
-        """Store a document in place of one.
+        """Replace a document.
 
-        The partition key is the caller's, else the body's own; where both name one they agree. ``size`` is as on
+        The partition key is the caller's, else that of the body; if both exist, they must be equal. ``size`` is as on
         ``create``.
 
         Raises:
-            WorkspaceError: INVALID naming what a document cannot be; TOO_LARGE ``DOCUMENT_TOO_LARGE``; NOT_FOUND
+            WorkspaceError: INVALID naming invalid members; TOO_LARGE ``DOCUMENT_TOO_LARGE``; NOT_FOUND
                 ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
         check_id(document_id, "documentId")
-        document, made = await run_in_worker(size, _drafted, {"id": document_id, **body}, document_id)
+        document, draft = await run_in_worker(size, _prepare, {"id": document_id, **body}, document_id)
         found = await self._tables.find_exposed(address, Verb.REPLACE)
-        written = _replacement(found, made, read_partition_key(document, found.path), partition)
+        written = _check_replacement(found, draft, read_partition_key(document, found.path), partition)
         found.check_granted()
-        etag = await self._expected(found.table, written.key, condition)
+        etag = await self._resolve_condition(found.table, written.key, condition)
         return StoredDocument(written.text, await self._store.replace(found.table, written.key, written.text, etag))
 
     async def delete(
         self, address: TableAddress, document_id: str, partition: PartitionValue, condition: Condition
     ) -> None:
-        """Remove a document.
+        """Delete a document.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
         check_id(document_id, "documentId")
         found = await self._tables.find_exposed(address, Verb.DELETE)
-        key = _key(found, document_id, partition)
-        etag = await self._expected(found.table, key, condition)
+        key = _build_key(found, document_id, partition)
+        etag = await self._resolve_condition(found.table, key, condition)
         await self._store.delete(found.table, key, etag)
 
-    async def _expected(self, table: Table, key: DocumentKey, condition: Condition) -> str | None:
-        """Return the ETag under which a write fulfils its condition, None for any."""
+    async def _resolve_condition(self, table: Table, key: DocumentKey, condition: Condition) -> str | None:
+        """Return the ETag that a write must replace to meet its condition; None for any."""
         if condition.is_empty or condition.single_etag is not None:
             return condition.single_etag
-        stored = await self._stored(table, key)
+        stored = await self._read_existing(table, key)
         condition.check_write(stored.etag)
         return stored.etag
 
-    async def _stored(self, table: Table, key: DocumentKey) -> StoredDocument:
+    async def _read_existing(self, table: Table, key: DocumentKey) -> StoredDocument:
         stored = await self._store.read(table, key)
         if stored is None:
             raise document_not_found()
         return stored
 
 
-def _drafted(body: dict[str, Any], document_id: str | None = None) -> tuple[dict[str, Any], DocumentDraft]:
+def _prepare(body: dict[str, Any], document_id: str | None = None) -> tuple[dict[str, Any], DocumentDraft]:
     document = prepare_document(body)
     if document_id is not None and document["id"] != document_id:
-        raise invalid("id", "differs from the document's id in the address")
+        raise invalid("id", "differs from the document id in the URL")
     return document, build_draft(document, MISSING)
 
 
-def _key(found: ExposedTable, document_id: str, partition: PartitionValue) -> DocumentKey:
+def _build_key(found: ExposedTable, document_id: str, partition: PartitionValue) -> DocumentKey:
     if isinstance(partition, Missing):
         if found.path != ID_PATH:
-            raise _required(found.path)
+            raise _partition_key_required(found.path)
         partition = document_id
     found.check_granted()
     return DocumentKey(document_id, partition)
 
 
-def _replacement(found: ExposedTable, made: DocumentDraft, own: PartitionValue, given: PartitionValue) -> DocumentDraft:
+def _check_replacement(
+    found: ExposedTable, draft: DocumentDraft, body_value: PartitionValue, query_value: PartitionValue
+) -> DocumentDraft:
     field = found.path[1:].replace("/", ".")
-    if isinstance(own, Missing):
-        if isinstance(given, Missing):
-            raise _required(found.path)
+    if isinstance(body_value, Missing):
+        if isinstance(query_value, Missing):
+            raise _partition_key_required(found.path)
         raise invalid(field, "is missing; the partition key of a document cannot change")
-    if not isinstance(given, Missing) and format_partition_key(given) != format_partition_key(own):
+    if not isinstance(query_value, Missing) and format_partition_key(query_value) != format_partition_key(body_value):
         raise invalid(field, "differs from partitionKey; the partition key of a document cannot change")
-    return DocumentDraft(DocumentKey(made.key.id, own), made.text)
+    return DocumentDraft(DocumentKey(draft.key.id, body_value), draft.text)
 
 
-def _required(path: str) -> Exception:
+def _partition_key_required(path: str) -> Exception:
     rule = f"is required; the table is partitioned on {path}"
     return invalid("partitionKey", rule, code="PARTITION_KEY_REQUIRED")

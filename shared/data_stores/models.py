@@ -1,4 +1,4 @@
-"""Where documents are, and what a store gives back of them."""
+"""Places of documents, and the results of document stores."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Missing(Enum):
-    """The partition key value of a document without a member at the partition path; null is a value of its own."""
+    """Partition key value of a document without the partition member; null is a different value."""
 
     MISSING = "missing"
 
@@ -14,12 +14,12 @@ class Missing(Enum):
 MISSING: Final = Missing.MISSING
 
 type PartitionValue = str | int | float | bool | Missing | None
-"""A partition key value; numbers are doubles, so that 1 and 1.0 are one value."""
+"""Partition key value; numbers are doubles, so that 1 and 1.0 are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabasePlace:
-    """A database, by the lookups of its store and its own."""
+    """Database, identified by the lookups of its store and itself."""
 
     store: str
     database: str
@@ -27,11 +27,11 @@ class DatabasePlace:
 
 @dataclass(frozen=True, slots=True)
 class AccountContainer:
-    """A container as the account has it.
+    """Container of the account.
 
     Attributes:
         name: unique in its database, case-sensitive.
-        partition_key_path: for instance ``/line``; ``/a/b`` is a member of a member.
+        partition_key_path: for instance ``/line``; ``/a/b`` is a nested member.
     """
 
     name: str
@@ -40,7 +40,7 @@ class AccountContainer:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A container as the place of documents."""
+    """Container that holds documents, with its database."""
 
     place: DatabasePlace
     container: AccountContainer
@@ -48,7 +48,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class DocumentKey:
-    """What names a document in its table."""
+    """Key of a document in its table."""
 
     id: str
     partition: PartitionValue
@@ -56,11 +56,11 @@ class DocumentKey:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document as stored.
+    """Stored document.
 
     Attributes:
         text: its JSON, without the store's own members.
-        etag: strong, with its quotes; another one after each write.
+        etag: strong entity tag with quotes; it changes with each write.
     """
 
     text: bytes
@@ -69,11 +69,11 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPage:
-    """Some documents of a list.
+    """Page of a list.
 
     Attributes:
-        texts: the documents' JSON.
-        position: where the next page begins, in the store's own words; None on the last page.
+        texts: JSON of the documents.
+        position: start of the next page, in a form private to the store; None on the last page.
     """
 
     texts: tuple[bytes, ...]

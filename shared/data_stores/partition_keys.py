@@ -1,4 +1,4 @@
-"""Partition keys: read from documents and requests, by the same rules for every store."""
+"""Partition keys of documents and requests, by the same rules for every store."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,20 +10,20 @@ from shared.data_stores.models import MISSING, Missing, PartitionValue
 from shared.errors import invalid
 
 MAX_VALUE_BYTES: Final = 2048
-"""Of a text; the limit of Cosmos DB."""
+"""Maximum size of a text; the limit of Cosmos DB."""
 
 ID_PATH: Final = "/id"
 
 
 def read_partition_key(document: Mapping[str, Any], path: str) -> PartitionValue:
-    """Return a document's partition key value.
+    """Return the partition key value of a document.
 
     Args:
         document: the document.
-        path: ``/a``, or ``/a/b`` for a member of a member.
+        path: ``/a``, or ``/a/b`` for a nested member.
 
     Raises:
-        WorkspaceError: INVALID naming the member: an object, an array, or a text over 2,048 bytes.
+        WorkspaceError: INVALID naming the member if it is an object, an array, or a text over 2,048 bytes.
     """
     value: Any = document
     for name in path.split("/")[1:]:
@@ -40,20 +40,20 @@ def validate_partition_key(value: Any, field: str) -> PartitionValue:
         WorkspaceError: INVALID naming the field.
     """
     if isinstance(value, dict | list):
-        raise invalid(field, "the partition key is a text, a number, true, false or null")
+        raise invalid(field, "the partition key must be a text, a number, true, false or null")
     if isinstance(value, str) and len(value.encode()) > MAX_VALUE_BYTES:
-        raise invalid(field, f"the partition key has at most {MAX_VALUE_BYTES} bytes")
+        raise invalid(field, f"the partition key must have at most {MAX_VALUE_BYTES} bytes")
     if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
-        raise invalid(field, f"the partition key is no whole number beyond {LARGEST_WHOLE}")
+        raise invalid(field, f"the partition key must not be a whole number beyond {LARGEST_WHOLE}")
     result: PartitionValue = value
     return result
 
 
 def format_partition_key(value: PartitionValue) -> str:
-    """Return a text that is the same for equal values and another one for others; empty for the missing one."""
+    """Return a text that is equal only for equal values; empty for the missing value."""
     if isinstance(value, Missing):
         return ""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        # Zero has one text, whatever its sign.
+        # Negative zero and zero must have the same text.
         return repr(float(value) + 0.0)
     return orjson.dumps(value).decode()

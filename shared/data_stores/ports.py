@@ -1,4 +1,4 @@
-"""What data stores ask of an account."""
+"""Ports of document-store accounts."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,18 +15,18 @@ from shared.data_stores.models import (
 
 
 class ContainerStore(Protocol):
-    """The containers of databases.
+    """Containers of databases.
 
-    Methods raise ``WorkspaceError`` UNAVAILABLE ``DATA_STORE_UNAVAILABLE`` when the account does not answer, and
-    THROTTLED ``THROTTLED`` with ``retryAfter`` when it asks for a pause.
+    Methods raise ``WorkspaceError`` UNAVAILABLE ``DATA_STORE_UNAVAILABLE`` if the account is unreachable, and THROTTLED
+    ``THROTTLED`` with ``retryAfter`` if it throttles requests.
     """
 
     async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
-        """Return the containers of a database by name, whoever made them."""
+        """Return all containers of a database, sorted by name."""
         ...
 
     async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
-        """Return a container, None when there is none of this name."""
+        """Return a container; None if there is none with this name."""
         ...
 
     async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
@@ -39,24 +39,24 @@ class ContainerStore(Protocol):
 
 
 class DocumentStore(Protocol):
-    """The documents of tables.
+    """Documents of tables.
 
-    A write is done once or not at all, also where the account's answer was lost. Methods raise ``WorkspaceError``:
-    UNAVAILABLE ``DATA_STORE_UNAVAILABLE``, nothing was written; UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN``, it could not
-    be found out whether it was; THROTTLED ``THROTTLED`` with ``retryAfter``; FORBIDDEN ``DATA_PLANE_FORBIDDEN``;
-    NOT_FOUND ``TABLE_NOT_FOUND``, the account has no such container.
+    A write is done once or not at all, even if the account's reply is lost. Methods raise ``WorkspaceError``:
+    UNAVAILABLE ``DATA_STORE_UNAVAILABLE`` if nothing was written; UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` if the
+    result could not be determined; THROTTLED ``THROTTLED`` with ``retryAfter``; FORBIDDEN ``DATA_PLANE_FORBIDDEN``;
+    NOT_FOUND ``TABLE_NOT_FOUND`` if the account does not have the container.
     """
 
     async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
-        """Return a document, None when there is none."""
+        """Return a document; None if it does not exist."""
         ...
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
         """Store a new document; return its ETag.
 
         Args:
-            table: where.
-            key: agrees with the document.
+            table: table of the document.
+            key: key of the document; must match its content.
             text: the document as JSON.
 
         Raises:
@@ -65,13 +65,13 @@ class DocumentStore(Protocol):
         ...
 
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
-        """Store a document in place of one; return the new ETag.
+        """Replace a document; return the new ETag.
 
         Args:
-            table: where.
-            key: agrees with the document.
+            table: table of the document.
+            key: key of the document; must match its content.
             text: the document as JSON.
-            if_match: the ETag that the stored one must have; None for any.
+            if_match: required ETag of the stored document; None for any.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED ``PRECONDITION_FAILED``.
@@ -79,7 +79,7 @@ class DocumentStore(Protocol):
         ...
 
     async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
-        """Remove a document.
+        """Delete a document.
 
         Raises:
             WorkspaceError: as :meth:`replace`.
@@ -89,18 +89,18 @@ class DocumentStore(Protocol):
     async def list(
         self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
     ) -> DocumentPage:
-        """Return some documents, in an order that no write changes.
+        """Return a page of documents, in an order that no write changes.
 
-        What exists throughout a walk from page to page comes exactly once.
+        A document that exists during the whole listing is returned exactly once.
 
         Args:
-            table: where.
-            partition: whose documents; not looked at if ``all_partitions``.
-            limit: at most so many; fewer where they are large.
-            after: ``position`` of the page before; None for the first.
-            all_partitions: list every partition.
+            table: table of the documents.
+            partition: partition of the documents; ignored if ``all_partitions``.
+            limit: maximum number of documents; a page of large documents can have fewer.
+            after: ``position`` of the previous page; None for the first.
+            all_partitions: whether to list every partition.
 
         Raises:
-            WorkspaceError: INVALID naming ``continuationToken``: the store knows no such position.
+            WorkspaceError: INVALID naming ``continuationToken`` if the position is unknown.
         """
         ...

@@ -1,4 +1,4 @@
-"""Which table a request reaches, and the refusals in their order."""
+"""Resolution of table addresses, with the errors in their documented order."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from shared.errors import Kind, WorkspaceError
 
 @dataclass(frozen=True, slots=True)
 class TableAddress:
-    """What the path of a table's route names."""
+    """Store, database and table of a URL path."""
 
     store: str
     database: str
@@ -22,11 +22,11 @@ class TableAddress:
 
 @dataclass(frozen=True, slots=True)
 class ExposedTable:
-    """A table that publishes the verb asked for.
+    """Table that exposes the requested operation.
 
     Attributes:
-        table: where its documents are.
-        granted: whether the account grants access to them.
+        table: the table.
+        granted: whether the account grants access to its documents.
     """
 
     table: Table
@@ -34,11 +34,11 @@ class ExposedTable:
 
     @property
     def path(self) -> str:
-        """The partition key path."""
+        """Partition key path."""
         return self.table.container.partition_key_path
 
     def check_granted(self) -> None:
-        """Refuse an account without access to documents.
+        """Check that the account grants access to documents.
 
         Raises:
             WorkspaceError: FORBIDDEN ``DATA_PLANE_FORBIDDEN``.
@@ -48,16 +48,16 @@ class ExposedTable:
 
 
 def database_not_found() -> WorkspaceError:
-    """Return the error for a database that the workspace does not have."""
-    return WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_FOUND", "There is no database with this lookup.")
+    """Return the error for an unknown database."""
+    return WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_FOUND", "No database has this lookup.")
 
 
 class TableFinder:
-    """Finds tables.
+    """Finder of tables by address.
 
     Args:
-        catalog: gives the workspace as it is now.
-        containers: what accounts have.
+        catalog: returns the current catalog.
+        containers: containers of the accounts.
     """
 
     def __init__(self, catalog: Callable[[], Awaitable[Catalog]], containers: ContainerStore) -> None:
@@ -65,10 +65,10 @@ class TableFinder:
         self._containers = containers
 
     async def find_exposed(self, address: TableAddress, verb: Verb) -> ExposedTable:
-        """Return the table at an address, for one verb.
+        """Return the table of an address, for one operation.
 
         Raises:
-            WorkspaceError: the first that holds of NOT_FOUND ``DATABASE_NOT_FOUND``, ``DATABASE_NOT_IN_STORE``,
+            WorkspaceError: the first that applies of NOT_FOUND ``DATABASE_NOT_FOUND``, ``DATABASE_NOT_IN_STORE``,
                 ``TABLE_NOT_FOUND``, ``TABLE_NOT_EXPOSED``, and FORBIDDEN ``OPERATION_NOT_EXPOSED``.
         """
         owned = (await self._catalog()).find_database(address.database)
@@ -77,18 +77,18 @@ class TableFinder:
         if owned.store != address.store:
             detail = "The database is not in this store."
             raise WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_IN_STORE", detail)
-        record = await self._record(owned, address.table)
+        record = await self._find_record(owned, address.table)
         if not record.expose:
             raise _not_exposed()
         if verb not in record.expose:
-            detail = f"The table does not publish the operation {verb}."
+            detail = f"The table does not expose the operation {verb}."
             raise WorkspaceError(Kind.FORBIDDEN, "OPERATION_NOT_EXPOSED", detail, exposed=sorted(record.expose))
         container = AccountContainer(record.name, record.partition_key_path)
         table = Table(DatabasePlace(owned.store, owned.database.lookup), container)
         return ExposedTable(table, owned.database.access is DatabaseAccess.GRANTED)
 
-    async def _record(self, owned: OwnedDatabase, name: str) -> Container:
-        """Return a container's record; where there is none, or it says so itself, the account tells of the container.
+    async def _find_record(self, owned: OwnedDatabase, name: str) -> Container:
+        """Return a container's record; query the account if the record is missing or not provisioned.
 
         Raises:
             WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` or ``TABLE_NOT_EXPOSED``.
@@ -105,4 +105,4 @@ class TableFinder:
 
 
 def _not_exposed() -> WorkspaceError:
-    return WorkspaceError(Kind.NOT_FOUND, "TABLE_NOT_EXPOSED", "The container publishes nothing.")
+    return WorkspaceError(Kind.NOT_FOUND, "TABLE_NOT_EXPOSED", "The container exposes no operation.")

@@ -1,1 +1,1 @@
-"""Telemetry in: messages become impulses, each exactly once in the table."""
+"""Telemetry ingestion: messages become impulses, and each impulse is stored exactly once."""

@@ -1,4 +1,4 @@
-"""What a caller posts for a connection, checked and turned into hub messages."""
+"""Validation of telemetry that callers post for a connection, and its conversion to hub messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fie
 from shared.telemetry.json_text import serialise
 from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_from_source, validate_id
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
-from shared.telemetry.pointers import Pointer, pointer_text, remove, resolve
+from shared.telemetry.pointers import Pointer, format_pointer, remove, resolve
 from shared.telemetry.ports import CurrentCatalog, EventSender
 from shared.telemetry.properties import HTTP, build_properties
 from shared.telemetry.timestamp_formats import parse_timestamp
@@ -26,7 +26,7 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class AcceptedMessage:
-    """A checked message: what was lifted (None where it was absent) and the rest as JSON text."""
+    """Valid message: the extracted values (None if absent), and the remaining members as JSON text."""
 
     timestamp: datetime | None
     message_id: str | None
@@ -35,81 +35,87 @@ class AcceptedMessage:
 
 
 class TelemetryService:
-    """Takes telemetry in for the workspace's connections."""
+    """Service that accepts telemetry for the workspace's connections."""
 
     def __init__(self, catalog: CurrentCatalog, sender: EventSender) -> None:
         self._catalog = catalog
         self._sender = sender
 
     async def accept(self, lookup: str, body: object, *, size: int = 0) -> int:
-        """Send one message, or an array of them, on its way; when this returns the hub holds every one.
+        """Send one message or an array of messages to the hub; when this returns, the hub has stored all of them.
 
         Args:
-            lookup: the connection.
-            body: the request's JSON value.
-            size: of its text, bytes; a large one is checked outside the event loop.
+            lookup: lookup of the connection.
+            body: JSON value of the request.
+            size: size of its text in bytes; a large body is validated in a worker thread.
 
         Returns:
-            How many messages were taken.
+            Number of accepted messages.
 
         Raises:
             WorkspaceError: as ``parse_messages``; NOT_FOUND ``CONNECTION_NOT_FOUND``; CONFLICT ``CONNECTION_DISABLED``;
-                errors of the sender, after which sending the same message ids again is safe.
+                errors of the sender, after which the same message ids can be sent again safely.
         """
         catalog = await self._catalog()
         stored = catalog.connections.get(lookup)
-        # A body that breaks a rule is refused before an unknown connection is, with the default pointers then.
+        # An invalid body is reported before an unknown connection; the default pointers then apply.
         layout = DEFAULT_LAYOUT if stored is None else layout_from_source(stored.value.source)
         messages = await run_in_worker(size, parse_messages, body, layout)
         if stored is None:
-            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "The workspace has no such connection.")
+            raise WorkspaceError(
+                Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "The workspace has no connection with this lookup."
+            )
         await self._sender.send(TELEMETRY_HUB, build_hub_messages(stored.value, messages, now()))
         return len(messages)
 
 
 def to_hub_messages(connection: Connection, body: object, received_at: datetime) -> list[HubMessage]:
-    """Return the hub messages of a request's JSON value; ``parse_messages`` and ``build_hub_messages`` in one."""
+    """Return the hub messages of a request's JSON value; combines ``parse_messages`` and ``build_hub_messages``."""
     return build_hub_messages(connection, parse_messages(body, layout_from_source(connection.source)), received_at)
 
 
 def parse_messages(body: object, layout: MessageLayout) -> list[AcceptedMessage]:
-    """Check one message or an array of 1 to 500.
+    """Validate one message or an array of 1 to 500 messages.
 
     Args:
-        body: the request's JSON value; lifted members are removed from it.
-        layout: where the connection's messages hold what is lifted.
+        body: JSON value of the request; extracted members are removed from it.
+        layout: positions of the extracted values in the connection's messages.
 
     Raises:
-        WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID with every failing field,
-            those of an array's messages as ``[index].member``.
+        WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID with every invalid field,
+            written as ``[index].member`` for messages of an array.
     """
     messages = body if isinstance(body, list) else [body]
     if not 1 <= len(messages) <= MAX_MESSAGES:
-        raise invalid("body", f"one message or an array of 1 to {MAX_MESSAGES} is expected, not {len(messages)}")
-    _refuse_wrapped_batch(body, layout)
+        raise invalid("body", f"must be one message or an array of 1 to {MAX_MESSAGES} messages, not {len(messages)}")
+    _reject_wrapped_batch(body, layout)
     errors: list[FieldError] = []
-    places = [f"[{index}]" for index in range(len(messages))] if isinstance(body, list) else [""]
-    taken = [_message(message, layout, place, errors) for message, place in zip(messages, places, strict=True)]
+    prefixes = [f"[{index}]" for index in range(len(messages))] if isinstance(body, list) else [""]
+    parsed = [
+        _parse_message(message, layout, prefix, errors) for message, prefix in zip(messages, prefixes, strict=True)
+    ]
     if errors:
         raise invalid_fields(errors)
-    return [message for message in taken if message is not None]
+    return [message for message in parsed if message is not None]
 
 
 def build_hub_messages(
     connection: Connection, messages: Sequence[AcceptedMessage], received_at: datetime
 ) -> list[HubMessage]:
-    """Return the hub messages for a connection; the lookup is the partition key, so that they keep their order.
+    """Return the hub messages of a connection; the lookup is the partition key, which preserves their order.
 
     Args:
-        connection: where the messages come from.
-        messages: what ``parse_messages`` gave.
-        received_at: the timestamp of messages that have none.
+        connection: connection of the messages.
+        messages: result of ``parse_messages``.
+        received_at: timestamp of messages without one.
 
     Raises:
         WorkspaceError: CONFLICT ``CONNECTION_DISABLED``.
     """
     if not connection.enabled:
-        raise WorkspaceError(Kind.CONFLICT, "CONNECTION_DISABLED", "The connection is disabled and takes no telemetry.")
+        raise WorkspaceError(
+            Kind.CONFLICT, "CONNECTION_DISABLED", "The connection is disabled and does not accept telemetry."
+        )
     return [
         HubMessage(
             message.payload,
@@ -126,10 +132,10 @@ def build_hub_messages(
     ]
 
 
-def _refuse_wrapped_batch(body: object, layout: MessageLayout) -> None:
+def _reject_wrapped_batch(body: object, layout: MessageLayout) -> None:
     """Reject an object around an array of messages, such as ``{"metrics": [...]}``.
 
-    It is a valid message, but one that is stored under the time of receipt, with the times within it as payload.
+    It is a valid message, but it would be stored with the time of receipt, and the times in the array as payload.
     """
     if not isinstance(body, dict) or len(body) != 1:
         return
@@ -139,66 +145,71 @@ def _refuse_wrapped_batch(body: object, layout: MessageLayout) -> None:
     if all(pointer[:1] != (name,) for pointer in (layout.timestamp, layout.message_id, layout.device_id)):
         raise invalid(
             name[:_LONGEST_NAME] or "body",
-            f"holds an array of {len(value)} objects; for one message each, send the array itself: [{{...}}, ...]; "
-            "for a single message with the array in it, send the object within an array: [{...}]",
+            f"contains an array of {len(value)} objects; to send each object as a message, send only the array: "
+            "[{...}, ...]; to send a single message, put the whole object into an array: [{...}]",
         )
 
 
-def _message(message: Any, layout: MessageLayout, place: str, errors: list[FieldError]) -> AcceptedMessage | None:
+def _parse_message(
+    message: Any, layout: MessageLayout, prefix: str, errors: list[FieldError]
+) -> AcceptedMessage | None:
     if not isinstance(message, dict):
-        errors.append(FieldError(place or "body", "a message is a JSON object"))
+        errors.append(FieldError(prefix or "body", "must be a JSON object"))
         return None
     before = len(errors)
-    timestamp = _timestamp(message, layout, place, errors)
-    message_id = _id(message, layout.message_id, place, errors)
-    device_id = _id(message, layout.device_id, place, errors)
-    payload = _payload(message, layout, place, errors)
+    timestamp = _extract_timestamp(message, layout, prefix, errors)
+    message_id = _extract_id(message, layout.message_id, prefix, errors)
+    device_id = _extract_id(message, layout.device_id, prefix, errors)
+    payload = _extract_payload(message, layout, prefix, errors)
     return AcceptedMessage(timestamp, message_id, device_id, payload) if len(errors) == before else None
 
 
-def _payload(message: dict[str, Any], layout: MessageLayout, place: str, errors: list[FieldError]) -> bytes:
+def _extract_payload(message: dict[str, Any], layout: MessageLayout, prefix: str, errors: list[FieldError]) -> bytes:
     try:
         if len(serialise(message)) > MAX_MESSAGE_BYTES:
-            raise _too_large(place)
+            raise _too_large(prefix)
         for pointer in (layout.timestamp, layout.message_id, layout.device_id):
             remove(message, pointer)
         return serialise(message)
     except ValueError as error:
-        errors.append(FieldError(place or "body", str(error)))
+        errors.append(FieldError(prefix or "body", str(error)))
         return b""
 
 
-def _timestamp(message: dict[str, Any], layout: MessageLayout, place: str, errors: list[FieldError]) -> datetime | None:
+def _extract_timestamp(
+    message: dict[str, Any], layout: MessageLayout, prefix: str, errors: list[FieldError]
+) -> datetime | None:
     value = resolve(message, layout.timestamp, _MISSING) if layout.timestamp else _MISSING
     if value is _MISSING:
         return None
     try:
         return parse_timestamp(value, layout.timestamp_format)
     except ValueError as error:
-        errors.append(_field_error(place, layout.timestamp, error))
+        errors.append(_field_error(prefix, layout.timestamp, error))
         return None
 
 
-def _id(message: dict[str, Any], pointer: Pointer, place: str, errors: list[FieldError]) -> str | None:
+def _extract_id(message: dict[str, Any], pointer: Pointer, prefix: str, errors: list[FieldError]) -> str | None:
     value = resolve(message, pointer, _MISSING) if pointer else _MISSING
     if value is _MISSING:
         return None
     try:
         return validate_id(value)
     except ValueError as error:
-        errors.append(_field_error(place, pointer, error))
+        errors.append(_field_error(prefix, pointer, error))
         return None
 
 
-def _field_error(place: str, pointer: Pointer, error: ValueError) -> FieldError:
-    field = ".".join(filter(None, (place, *pointer)))
-    return FieldError(field, f"{error} (pointer {pointer_text(pointer)})")
+def _field_error(prefix: str, pointer: Pointer, error: ValueError) -> FieldError:
+    field = ".".join(filter(None, (prefix, *pointer)))
+    return FieldError(field, f"{error} (pointer {format_pointer(pointer)})")
 
 
-def _too_large(place: str) -> WorkspaceError:
+def _too_large(prefix: str) -> WorkspaceError:
     return WorkspaceError(
         Kind.TOO_LARGE,
         "MESSAGE_TOO_LARGE",
-        f"The message{f' {place}' if place else ''} is over {MAX_MESSAGE_BYTES} bytes; send it in smaller ones.",
+        f"The message{f' {prefix}' if prefix else ''} has more than {MAX_MESSAGE_BYTES} bytes; "
+        "split it into smaller messages.",
         maxBytes=MAX_MESSAGE_BYTES,
     )

@@ -1,4 +1,7 @@
-"""Event Hubs of connections' own, as the app setting names them."""
+"""Event Hubs of connections, from the app setting ``EVENT_HUB_SOURCES``.
+
+It is a module of its own because function registration needs it before the rest of telemetry is imported.
+"""
 
 import re
 from dataclasses import dataclass
@@ -11,32 +14,32 @@ _ENTRY = re.compile(r"(?P<hub>[A-Za-z0-9][A-Za-z0-9._-]{0,255})/(?P<group>\$Defa
 
 @dataclass(frozen=True, slots=True)
 class EventHubSource:
-    """A hub and the consumer group that this app reads it with."""
+    """Hub and the consumer group with which this app reads it."""
 
     hub: str
     consumer_group: str
 
     @property
     def name(self) -> str:
-        """The source's name for ``Ingest.run``."""
+        """Name of the source for ``TelemetryIngestor.run``."""
         return f"{self.hub}/{self.consumer_group}"
 
     @property
     def function_name(self) -> str:
-        """A name for its trigger function; underscores stand for what such a name cannot hold."""
+        """Name of the trigger function, with underscores for characters that a function name cannot contain."""
         return "ingest_" + re.sub(r"[^A-Za-z0-9]", "_", self.name)
 
 
 def parse_event_hub_sources(setting: str) -> tuple[EventHubSource, ...]:
-    """Return the sources that ``hub/consumerGroup,...`` names, each once.
+    """Return the sources of ``hub/consumerGroup,...`` without duplicates.
 
-    An entry that is malformed, or whose function name another one has, is logged and left out: this is read while
-    functions are registered, where an exception would take every function down.
+    An invalid entry, or one whose function name is already used, is logged and skipped: an exception during function
+    registration would stop all functions.
     """
     sources: dict[str, EventHubSource] = {}
     for entry in filter(None, (part.strip() for part in setting.split(","))):
         match = _ENTRY.fullmatch(entry)
         source = EventHubSource(match["hub"], match["group"]) if match else None
         if source is None or sources.setdefault(source.function_name, source) != source:
-            _LOGGER.error("EVENT_HUB_SOURCES holds an entry that cannot be used", extra=fields(entry=entry))
+            _LOGGER.error("EVENT_HUB_SOURCES contains an invalid entry", extra=fields(entry=entry))
     return tuple(sources.values())

@@ -1,4 +1,4 @@
-"""The wire form of an impulse: one JSON object, the same on the hub, in the live stream and in the archive."""
+"""Wire format of an impulse: one JSON object, used on the hub, in the live stream and in the archive."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ SOURCE = "DataConnection"
 
 
 def encode(impulse: Impulse) -> bytes:
-    """Return an impulse as UTF-8 JSON text; integers of any size keep their digits.
+    """Return an impulse as UTF-8 JSON text; integers of any size are exact.
 
     Raises:
-        ValueError: the payload or the headers have no JSON form.
+        ValueError: if the payload or the headers have no JSON form.
     """
     return serialise(
         {
@@ -29,51 +29,51 @@ def encode(impulse: Impulse) -> bytes:
 
 
 def decode(text: bytes) -> Impulse:
-    """Return the impulse that a JSON text stands for; members that an impulse does not have are ignored.
+    """Return the impulse of a JSON text; unknown members are ignored.
 
     Raises:
-        ValueError: the text is not JSON or not an impulse; the message names the member that is wrong.
+        ValueError: if the text is not JSON or not an impulse; the message names the invalid member.
     """
-    members = _object(parse(text), "impulse")
-    metadata = _object(members.get("Metadata"), "Metadata")
+    members = _require_object(parse(text), "impulse")
+    metadata = _require_object(members.get("Metadata"), "Metadata")
     if members.get("Source") != SOURCE:
-        raise ValueError(f"Source: {SOURCE} is expected")
+        raise ValueError(f"Source: must be {SOURCE}")
     try:
-        timestamp = parse_rfc3339(_text(members, "Timestamp"))
+        timestamp = parse_rfc3339(_require_text(members, "Timestamp"))
     except ValueError as error:
         raise ValueError(f"Timestamp: {error}") from None
     return Impulse(
-        message_id=_text(members, "ID"),
+        message_id=_require_text(members, "ID"),
         timestamp=timestamp,
-        connection=_text(metadata, "ConnectionLookup"),
-        surfaces=_texts(metadata.get("SurfaceLookups"), "SurfaceLookups"),
-        device_id=_text(members, "Subject"),
-        headers=_headers(members.get("Headers")),
-        payload=_object(members.get("Payload"), "Payload"),
+        connection=_require_text(metadata, "ConnectionLookup"),
+        surfaces=_require_texts(metadata.get("SurfaceLookups"), "SurfaceLookups"),
+        device_id=_require_text(members, "Subject"),
+        headers=_require_headers(members.get("Headers")),
+        payload=_require_object(members.get("Payload"), "Payload"),
     )
 
 
-def _object(value: Any, name: str) -> dict[str, Any]:
+def _require_object(value: Any, name: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    raise ValueError(f"{name}: an object is expected")
+    raise ValueError(f"{name}: must be an object")
 
 
-def _text(members: dict[str, Any], name: str) -> str:
+def _require_text(members: dict[str, Any], name: str) -> str:
     value = members.get(name)
     if isinstance(value, str):
         return value
-    raise ValueError(f"{name}: a string is expected")
+    raise ValueError(f"{name}: must be a string")
 
 
-def _texts(value: Any, name: str) -> tuple[str, ...]:
+def _require_texts(value: Any, name: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ValueError(f"{name}: a list of strings is expected")
+        raise ValueError(f"{name}: must be a list of strings")
     return tuple(value)
 
 
-def _headers(value: Any) -> dict[str, str]:
-    headers = _object(value, "Headers")
+def _require_headers(value: Any) -> dict[str, str]:
+    headers = _require_object(value, "Headers")
     if not all(isinstance(text, str) for text in headers.values()):
-        raise ValueError("Headers: an object of strings is expected")
+        raise ValueError("Headers: must be an object of strings")
     return headers

@@ -1,4 +1,4 @@
-"""What a batch of events becomes: impulses, and statistics of their connections."""
+"""Ingestion of event batches: conversion to impulses, and statistics of connections."""
 
 import time
 from collections import Counter
@@ -16,18 +16,18 @@ from shared.telemetry.ports import ArrivedMessages, ConnectionStateStore, Curren
 from shared.telemetry.routing import ConnectionRouter
 
 MAX_IMPULSE_BYTES = 1_000_000
-"""An Event Hub takes 1 MiB, its own framing included."""
+"""Maximum size of an impulse; an Event Hub accepts 1 MiB including its framing."""
 
 CONNECTED = "CONNECTED"
 CONNECTED_REPEAT_SECONDS = 30.0
-"""How long the status of a connection that keeps sending is taken to be what this process saw last."""
+"""Period in which this process does not check a connection's status again."""
 
 _LOGGER = get_logger("telemetry.ingest")
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """An event's outcome: the connection that it counts for, and its impulses as JSON text."""
+class _ProcessedEvent:
+    """Impulses of an event as JSON text, and the connection that the event belongs to."""
 
     connection: str
     texts: tuple[bytes, ...]
@@ -35,7 +35,7 @@ class _Taken:
 
 
 class TelemetryIngestor:
-    """Normalises what devices send; safe to run again over the same events."""
+    """Normaliser of device telemetry; processing the same events again is safe."""
 
     def __init__(self, catalog: CurrentCatalog, sender: EventSender, states: ConnectionStateStore) -> None:
         self._catalog = catalog
@@ -45,27 +45,27 @@ class TelemetryIngestor:
         self._connected: dict[str, tuple[int, float]] = {}
 
     async def run(self, source: str, events: Sequence[HubEvent]) -> None:
-        """Send the impulses of a batch in one go, then count them.
+        """Send the impulses of a batch in one call, then update the statistics.
 
-        An event that cannot be read, or that no connection claims, becomes an ``_unrouted`` impulse; it never fails
-        the batch. Delivered again, an event becomes the same impulse and is not counted again.
+        An event that is invalid or belongs to no connection becomes an ``_unrouted`` impulse; it does not fail the
+        batch. A redelivered event becomes the same impulse and is not counted again.
 
         Args:
-            source: ``telemetry``, or ``hub/consumerGroup`` for an Event Hub of its own.
+            source: ``telemetry``, or ``hub/consumerGroup`` for a separate Event Hub.
             events: a batch, ascending in each partition.
 
         Raises:
-            Exception: the hub, the catalog or the state store does not answer; the batch is to be delivered again.
+            Exception: if the hub, the catalog or the state store is unavailable; the batch must be delivered again.
         """
         if not events:
             return
         router = await self._current_router()
-        taken = [_take(router, source, event) for event in events]
-        messages = [HubMessage(text, each.connection, {}) for each in taken for text in each.texts]
+        processed = [_process_event(router, source, event) for event in events]
+        messages = [HubMessage(text, each.connection, {}) for each in processed for text in each.texts]
         await self._sender.send(IMPULSES_HUB, messages)
-        await self._states.record(list(_arrivals(source, events, taken)))
-        await self._connect({each.connection for each in taken}, router)
-        _report(source, taken)
+        await self._states.record(list(_group_arrivals(source, events, processed)))
+        await self._mark_connected({each.connection for each in processed}, router)
+        _log_unrouted(source, processed)
 
     async def _current_router(self) -> ConnectionRouter:
         catalog = await self._catalog()
@@ -73,9 +73,13 @@ class TelemetryIngestor:
             self._router = ConnectionRouter(catalog)
         return self._router
 
-    async def _connect(self, connections: set[str], router: ConnectionRouter) -> None:
-        moment = time.monotonic()
-        due = {each for each in connections if router.is_enabled(each) and self._is_due(each, router.version, moment)}
+    async def _mark_connected(self, connections: set[str], router: ConnectionRouter) -> None:
+        monotonic_now = time.monotonic()
+        due = {
+            each
+            for each in connections
+            if router.is_enabled(each) and self._is_due(each, router.version, monotonic_now)
+        }
         if not due:
             return
         states = await self._states.states()
@@ -83,14 +87,14 @@ class TelemetryIngestor:
             state = states.get(connection)
             if state is None or state.status != CONNECTED:
                 await self._states.set_status(connection, CONNECTED)
-            self._connected[connection] = (router.version, moment + CONNECTED_REPEAT_SECONDS)
+            self._connected[connection] = (router.version, monotonic_now + CONNECTED_REPEAT_SECONDS)
 
-    def _is_due(self, connection: str, version: int, moment: float) -> bool:
+    def _is_due(self, connection: str, version: int, monotonic_now: float) -> bool:
         known_version, until = self._connected.get(connection, (-1, 0.0))
-        return known_version != version or moment >= until
+        return known_version != version or monotonic_now >= until
 
 
-def _take(router: ConnectionRouter, source: str, event: HubEvent) -> _Taken:
+def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _ProcessedEvent:
     message, reason = None, "no connection claims it"
     try:
         message = parse(event.body)
@@ -102,30 +106,32 @@ def _take(router: ConnectionRouter, source: str, event: HubEvent) -> _Taken:
     route = router.find(source, event, message)
     if route is not None and isinstance(message, dict):
         try:
-            return _Taken(route.connection, (_encode(to_impulse(source, event, route, message)),))
+            return _ProcessedEvent(route.connection, (_encode_within_limit(to_impulse(source, event, route, message)),))
         except ValueError as error:
             reason = str(error)
-    return _set_aside(source, event, reason, route.connection if route else "")
+    return _to_unrouted(source, event, reason, route.connection if route else "")
 
 
-def _encode(impulse: Impulse) -> bytes:
+def _encode_within_limit(impulse: Impulse) -> bytes:
     text = encode(impulse)
     if len(text) > MAX_IMPULSE_BYTES:
-        raise ValueError("larger than an impulse can be")
+        raise ValueError(f"larger than {MAX_IMPULSE_BYTES} bytes")
     return text
 
 
-def _set_aside(source: str, event: HubEvent, reason: str, claimed_by: str) -> _Taken:
+def _to_unrouted(source: str, event: HubEvent, reason: str, claimed_by: str) -> _ProcessedEvent:
     try:
-        texts: tuple[bytes, ...] = (_encode(unrouted.build_impulse(source, event, reason, claimed_by)),)
+        texts: tuple[bytes, ...] = (_encode_within_limit(unrouted.build_impulse(source, event, reason, claimed_by)),)
     except ValueError:
         texts = tuple(encode(part) for part in unrouted.build_part_impulses(source, event, reason, claimed_by))
-    return _Taken(UNROUTED, texts, reason)
+    return _ProcessedEvent(UNROUTED, texts, reason)
 
 
-def _arrivals(source: str, events: Sequence[HubEvent], taken: Sequence[_Taken]) -> Iterator[ArrivedMessages]:
+def _group_arrivals(
+    source: str, events: Sequence[HubEvent], processed: Sequence[_ProcessedEvent]
+) -> Iterator[ArrivedMessages]:
     grouped: dict[tuple[str, str], tuple[set[int], datetime]] = {}
-    for event, each in zip(events, taken, strict=True):
+    for event, each in zip(events, processed, strict=True):
         key = (each.connection, event.partition)
         sequence_numbers, last = grouped.setdefault(key, (set(), event.enqueued_at))
         sequence_numbers.add(event.sequence_number)
@@ -134,12 +140,12 @@ def _arrivals(source: str, events: Sequence[HubEvent], taken: Sequence[_Taken]) 
         yield ArrivedMessages(connection, f"{source}/{partition}", tuple(sorted(sequence_numbers)), last)
 
 
-def _report(source: str, taken: Sequence[_Taken]) -> None:
-    reasons = Counter(each.reason for each in taken if each.reason)
+def _log_unrouted(source: str, processed: Sequence[_ProcessedEvent]) -> None:
+    reasons = Counter(each.reason for each in processed if each.reason)
     if reasons:
         _LOGGER.warning(
-            "%d of %d events were set aside",
+            "%d of %d events were stored as unrouted",
             reasons.total(),
-            len(taken),
+            len(processed),
             extra=fields(source=source, reasons=dict(reasons)),
         )

@@ -1,4 +1,4 @@
-"""Sending to hubs, told to traces."""
+"""Event sender decorator that records spans."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,19 +9,19 @@ from shared.telemetry.ports import EventSender
 
 
 class ClosableSender(EventSender, Protocol):
-    """A sender that holds connections."""
+    """Event sender with connections to close."""
 
     async def close(self) -> None:
-        """Close them."""
+        """Close the connections."""
         ...
 
 
 class InstrumentedSender:
-    """The EventSender port over another sender; each send is a span with the number of its messages.
+    """Event sender that records a span with the number of messages for each send of another sender.
 
     Args:
-        sender: does the work.
-        system: what it sends to, as the OpenTelemetry conventions for messaging name it.
+        sender: sender that does the work.
+        system: name of the messaging system in the OpenTelemetry conventions.
     """
 
     def __init__(self, sender: ClosableSender, system: str) -> None:
@@ -29,17 +29,17 @@ class InstrumentedSender:
         self._system = system
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
-        """Send the messages; arguments and errors are the sender's."""
-        told: dict[str, str | int] = {
+        """Send the messages with the wrapped sender."""
+        attributes: dict[str, str | int] = {
             "messaging.system": self._system,
             "messaging.operation.name": "send",
             "messaging.operation.type": "send",
             "messaging.destination.name": hub,
             "messaging.batch.message_count": len(messages),
         }
-        with call_span(f"send {hub}", told, kind="PRODUCER"):
+        with call_span(f"send {hub}", attributes, kind="PRODUCER"):
             await self._sender.send(hub, messages)
 
     async def close(self) -> None:
-        """Close the sender's connections."""
+        """Close the connections of the sender."""
         await self._sender.close()

@@ -1,8 +1,7 @@
-"""JSON whose values survive: integers of any size, refusal where a value could not be kept.
+"""Lossless JSON: exact integers of any size, and rejection of values that cannot be represented.
 
-Integers keep every digit. Other numbers are IEEE 754 doubles, as RFC 8259 section 6 expects of interoperable
-implementations: what is written with more digits than a double holds comes back as the nearest double, and what lies
-beyond a double's range is refused.
+Other numbers are IEEE 754 doubles, as RFC 8259 section 6 expects of interoperable implementations: a number with more
+digits becomes the nearest double, and a number beyond the range of a double is rejected.
 """
 
 import json
@@ -13,49 +12,50 @@ import orjson
 
 _ZEROS = bytes.maketrans(b"0123456789", b"0" * 10)
 _LONG = b"0" * 19
-"""Without so many digits in a row no number is too large; looking for them so takes a tenth of the pattern's time."""
+"""Number of digits that every such integer has; searching for them is ten times faster than the pattern."""
 
 _BEYOND_64_BIT = re.compile(rb"-\d{19}|\d{20}")
-"""Every integer outside 64 bits matches; orjson would read it as a double without a word."""
+"""Pattern of every integer outside 64 bits, which orjson would convert to a double silently."""
 
 
 def parse(text: bytes) -> Any:
-    """Return the value that a JSON text (RFC 8259, UTF-8) stands for; of duplicate members the last counts.
+    """Return the value of a JSON text (RFC 8259, UTF-8); the last of duplicate members wins.
 
     Raises:
-        ValueError: the text is not JSON, holds NaN, an infinite number or a lone surrogate, or is nested too deeply.
+        ValueError: if the text is not JSON, contains NaN, an infinite number or an unpaired surrogate, or is nested too
+            deeply.
     """
     if _LONG not in text.translate(_ZEROS) or _BEYOND_64_BIT.search(text) is None:
         return orjson.loads(text)
     try:
-        value = json.loads(text, parse_constant=_refuse)
-        _exact(value)
+        value = json.loads(text, parse_constant=_reject_constant)
+        _serialise_exactly(value)
     except RecursionError:
         raise ValueError("the JSON text is nested too deeply") from None
     return value
 
 
 def serialise(value: Any) -> bytes:
-    """Return a JSON value as compact UTF-8 text that ``parse`` turns into the same value.
+    """Return a JSON value as compact UTF-8 text that ``parse`` converts back to the same value.
 
     Raises:
-        ValueError: the value has no JSON form, or is nested too deeply to be read again.
+        ValueError: if the value has no JSON form, or is nested too deeply to be parsed again.
     """
     try:
         return orjson.dumps(value)
     except TypeError:
-        pass  # an integer beyond 64 bits, or more than 254 levels
+        pass  # An integer beyond 64 bits, or more than 254 levels.
     try:
-        text = _exact(value)
+        text = _serialise_exactly(value)
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the value has no JSON form: {error}") from None
     parse(text)
     return text
 
 
-def _exact(value: Any) -> bytes:
+def _serialise_exactly(value: Any) -> bytes:
     return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _refuse(constant: str) -> NoReturn:
+def _reject_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")

@@ -1,4 +1,4 @@
-"""Where a connection's messages hold their timestamp, message id and device id."""
+"""Positions of timestamp, message id and device id in a connection's messages."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,13 +12,13 @@ MAX_ID_CHARACTERS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class MessageLayout:
-    """The pointers of a connection, compiled; an empty pointer names nothing.
+    """Compiled pointers of a connection; an empty pointer selects nothing.
 
     Attributes:
-        timestamp: where messages say when they were measured.
-        message_id: where they hold their id.
-        device_id: where they name their device.
-        timestamp_format: how they write the timestamp.
+        timestamp: position of the time of measurement.
+        message_id: position of the message id.
+        device_id: position of the device id.
+        timestamp_format: format of the timestamp.
     """
 
     timestamp: Pointer
@@ -29,14 +29,14 @@ class MessageLayout:
 
 def layout_from_source(source: Source) -> MessageLayout:
     """Return the layout of a connection's messages."""
-    return _layout(
+    return _build_layout(
         source.timestamp_pointer, source.message_id_pointer, source.device_id_pointer, source.timestamp_format
     )
 
 
 @lru_cache(maxsize=4096)
-def _layout(timestamp: str, message_id: str, device_id: str, timestamp_format: TimestampFormat) -> MessageLayout:
-    # Cached because each request over HTTP needs the layout of its connection.
+def _build_layout(timestamp: str, message_id: str, device_id: str, timestamp_format: TimestampFormat) -> MessageLayout:
+    # Cached, because each HTTP request needs the layout of its connection.
     return MessageLayout(
         compile_pointer(timestamp), compile_pointer(message_id), compile_pointer(device_id), timestamp_format
     )
@@ -46,11 +46,11 @@ DEFAULT_LAYOUT: Final = layout_from_source(Source())
 
 
 def validate_id(value: object) -> str:
-    """Return a message id or device id.
+    """Return a valid message id or device id.
 
     Raises:
-        ValueError: the value is not a string of 1 to 256 characters.
+        ValueError: if the value is not a string of 1 to 256 characters.
     """
     if isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARACTERS:
         return value
-    raise ValueError(f"a string of 1 to {MAX_ID_CHARACTERS} characters is expected")
+    raise ValueError(f"must be a string of 1 to {MAX_ID_CHARACTERS} characters")

@@ -1,4 +1,4 @@
-"""What travels through the hubs: messages as they come in, impulses as they go on."""
+"""Messages, events and impulses of the hubs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 TELEMETRY_HUB = "telemetry"
 IMPULSES_HUB = "impulses"
 UNROUTED = "_unrouted"
-"""Connection lookup of what no connection claims: kept in the cold archive and counted, never in the query table."""
+"""Connection lookup of events that match no connection; they are archived and counted, but not in the query table."""
 
 
 @dataclass(frozen=True, slots=True)
 class HubMessage:
-    """A message to send to a hub.
+    """Message to send to a hub.
 
     Attributes:
-        body: the bytes of the event, JSON text.
-        partition_key: messages with one key keep their order; the connection's lookup.
+        body: bytes of the event, JSON text.
+        partition_key: messages with the same key keep their order; the lookup of the connection.
         properties: application properties of the event.
     """
 
@@ -27,16 +27,16 @@ class HubMessage:
 
 
 class HubEvent(NamedTuple):
-    """An event as a trigger receives it. A tuple, since a frozen dataclass takes three times as long to make.
+    """Event that a trigger receives; a tuple, because creating a frozen dataclass takes three times as long.
 
     Attributes:
-        body: the bytes of the event.
+        body: bytes of the event.
         partition: id of the hub's partition.
-        sequence_number: grows along the partition; the same event keeps it when it is delivered again.
-        enqueued_at: when the hub took the event; the same on each delivery.
+        sequence_number: ascending in the partition; the same for each delivery of the event.
+        enqueued_at: time at which the hub stored the event; the same for each delivery.
         properties: application properties.
-        device_id: the IoT Hub's own device id, empty for other sources.
-        partition_key: what the sender chose the partition by, empty where it is not known.
+        device_id: device id that IoT Hub sets; empty for other sources.
+        partition_key: partition key that the sender chose; empty if unknown.
     """
 
     body: bytes
@@ -49,11 +49,11 @@ class HubEvent(NamedTuple):
 
 
 class Impulse(NamedTuple):
-    """One normalised telemetry message, the shape that the live stream, the archive and the table share.
+    """Normalised telemetry message, in the shape that live stream, archive and table share.
 
     Attributes:
-        message_id: ``ID``: unique per message within its connection; removes redelivered copies.
-        timestamp: ``Timestamp``: when the source measured, UTC.
+        message_id: ``ID``: unique within its connection; used to remove redelivered copies.
+        timestamp: ``Timestamp``: time of measurement, UTC.
         connection: ``Metadata.ConnectionLookup``, or ``_unrouted``.
         surfaces: ``Metadata.SurfaceLookups``: the surfaces that own the connection.
         device_id: ``Subject``.

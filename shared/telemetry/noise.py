@@ -1,4 +1,7 @@
-"""Random numbers without state: the n-th number of a stream is a function of the stream's key and n alone."""
+"""Random numbers and random walks without state: each value is a function of a stream's key and an index.
+
+Simulators can therefore restart at any tick and produce the same values again.
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -6,32 +9,36 @@ from hashlib import blake2b
 
 _MASK_32 = 2**32 - 1
 SPAN = 2**20
-"""Ticks that a walk covers; a day of the shortest interval (100 ms) has 864,000."""
+"""Number of ticks of a walk; a day has 864,000 ticks of the shortest interval (100 ms)."""
 
 
 def derive_stream_key(*parts: object) -> bytes:
-    """Return the key of the stream that the parts name; other parts give an unrelated stream."""
+    """Return the key of a stream; other parts give an independent stream."""
     return blake2b("\x1f".join(map(str, parts)).encode(), digest_size=16).digest()
 
 
 def uniform_at(key: bytes, index: int) -> float:
-    """Return the stream's ``index``-th number, even in [0, 1)."""
-    return (_bits(key, index) >> 11) * 2.0**-53
+    """Return a number of the stream by index, uniform in [0, 1)."""
+    return (_draw_bits(key, index) >> 11) * 2.0**-53
 
 
 def normal_at(key: bytes, index: int) -> float:
-    """Return the stream's ``index``-th number, normal with mean 0 and deviation 1 (Box and Muller, 1958)."""
-    bits = _bits(key, index)
+    """Return a number of the stream by index, normal with mean 0 and deviation 1 (Box and Muller, 1958)."""
+    bits = _draw_bits(key, index)
     radius = math.sqrt(-2.0 * math.log(((bits >> 32) + 1) / 2**32))
     return radius * math.cos(math.tau * (bits & _MASK_32) / 2**32)
 
 
 @dataclass(slots=True)
 class RandomWalk:
-    """The walk of one key, with the neighbours that the last position was found between.
+    """Random walk with direct access to any position.
+
+    The walk is built by bisection (Paul Lévy's construction of Brownian motion): the end of the day is drawn first,
+    then each midpoint from its two neighbours. At whole ticks this is exactly a walk of independent normal steps. A
+    position costs at most 20 draws after a restart, and two on average from one tick to the next.
 
     Attributes:
-        key: the noise stream; the same key gives the same walk.
+        key: key of the stream; the same key gives the same walk.
     """
 
     key: bytes
@@ -42,21 +49,21 @@ class RandomWalk:
         """Return the sum of the first ``tick`` steps, each normal with deviation 1.
 
         Args:
-            tick: 0 up to and with 2**20, in any order; ascending is cheapest.
+            tick: from 0 to 2**20 inclusive, in any order; ascending order is fastest.
         """
         if tick < self._left[0] or not self._right:
             self._left, self._right = (0, 0.0), [(SPAN, normal_at(self.key, SPAN) * SPAN**0.5)]
         while self._right and self._right[-1][0] <= tick:
             self._left = self._right.pop()
         while self._left[0] < tick:
-            middle = self._middle()
+            middle = self._draw_midpoint()
             if middle[0] <= tick:
                 self._left = middle
             else:
                 self._right.append(middle)
         return self._left[1]
 
-    def _middle(self) -> tuple[int, float]:
+    def _draw_midpoint(self) -> tuple[int, float]:
         (left, low), (right, high) = self._left, self._right[-1]
         place = (left + right) // 2
         deviation = (right - left) ** 0.5 / 2
@@ -64,7 +71,7 @@ class RandomWalk:
 
 
 def reflect(value: float, low: float, high: float) -> float:
-    """Return where a value comes to lie when the ends of a range reflect it; ``low`` when the range is empty."""
+    """Return a value after reflection at the ends of a range; ``low`` if the range is empty."""
     span = high - low
     if span <= 0:
         return low
@@ -72,5 +79,5 @@ def reflect(value: float, low: float, high: float) -> float:
     return low + min(folded, 2 * span - folded)
 
 
-def _bits(key: bytes, index: int) -> int:
+def _draw_bits(key: bytes, index: int) -> int:
     return int.from_bytes(blake2b(index.to_bytes(8, "little"), digest_size=8, key=key).digest(), "little")

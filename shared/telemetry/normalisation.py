@@ -1,4 +1,4 @@
-"""From an event of a known connection to its impulse."""
+"""Conversion of an event to the impulse of its connection."""
 
 import hashlib
 import json
@@ -15,29 +15,29 @@ from shared.telemetry.timestamp_formats import parse_timestamp
 from shared.timestamps import parse_rfc3339, rfc3339
 
 _DERIVED_ID_CHARACTERS = 32
-"""128 bits, which do not collide by chance."""
+"""128 bits, which are sufficient against random collisions."""
 
 
 def to_impulse(source: str, event: HubEvent, route: Route, message: dict[str, Any]) -> Impulse:
-    """Return an event's impulse; the same for each delivery of the event.
+    """Return the impulse of an event; the same for each delivery of the event.
 
-    What stands in the event's properties counts before what a pointer finds; what a pointer found is taken out of
-    the message, the rest is the payload.
+    The event's properties take precedence over pointers. Values that pointers select are removed from the message, and
+    the rest is the payload.
 
     Args:
-        source: names the hub that the event came from.
+        source: hub of the event.
         event: the event.
-        route: the event's connection.
-        message: the event's body; lifted members are removed from it, unless the call fails.
+        route: connection of the event.
+        message: body of the event; extracted members are removed from it, unless the call fails.
 
     Raises:
-        ValueError: what stands where the timestamp, message id or device id is expected is none.
+        ValueError: if the timestamp, message id or device id is invalid.
     """
     layout = route.layout
-    lifted: list[Pointer] = []
-    timestamp = _timestamp(event, message, layout, lifted)
-    message_id = _id(event, MESSAGE_ID, message, layout.message_id, lifted)
-    device_id = _id(event, DEVICE_ID, message, layout.device_id, lifted)
+    extracted: list[Pointer] = []
+    timestamp = _read_timestamp(event, message, layout, extracted)
+    message_id = _read_id(event, MESSAGE_ID, message, layout.message_id, extracted)
+    device_id = _read_id(event, DEVICE_ID, message, layout.device_id, extracted)
     impulse = Impulse(
         message_id=build_event_id(source, event) if message_id is None else message_id,
         timestamp=event.enqueued_at if timestamp is None else timestamp,
@@ -47,24 +47,24 @@ def to_impulse(source: str, event: HubEvent, route: Route, message: dict[str, An
         headers=to_headers(event.properties),
         payload=message,
     )
-    for pointer in lifted:
+    for pointer in extracted:
         remove(message, pointer)
     return impulse
 
 
 def build_event_id(source: str, event: HubEvent) -> str:
-    """Return the id of a message that brought none: where the event stands in which hub."""
-    place = f"{event.partition}-{event.sequence_number}"
-    return place if source == TELEMETRY_HUB else f"{source.partition('/')[0]}-{place}"
+    """Return the id of a message without one: its hub, partition and sequence number."""
+    position = f"{event.partition}-{event.sequence_number}"
+    return position if source == TELEMETRY_HUB else f"{source.partition('/')[0]}-{position}"
 
 
 def derive_message_id(connection: str, device: str, timestamp: datetime, payload: Mapping[str, Any]) -> str:
-    """Return an id that is the same for the same content, and another one otherwise.
+    """Return an id that depends only on the content of a message.
 
     Args:
-        connection: the lookup of the connection.
-        device: the device id.
-        timestamp: when the source measured.
+        connection: lookup of the connection.
+        device: device id.
+        timestamp: time of measurement.
         payload: a JSON object; the order of its members does not matter.
     """
     text = json.dumps(
@@ -73,30 +73,32 @@ def derive_message_id(connection: str, device: str, timestamp: datetime, payload
     return hashlib.sha256(text.encode()).hexdigest()[:_DERIVED_ID_CHARACTERS]
 
 
-def _timestamp(
-    event: HubEvent, message: dict[str, Any], layout: MessageLayout, lifted: list[Pointer]
+def _read_timestamp(
+    event: HubEvent, message: dict[str, Any], layout: MessageLayout, extracted: list[Pointer]
 ) -> datetime | None:
     try:
-        # The format is that of messages; properties are written as this service writes them.
-        stated = event.properties.get(TIMESTAMP)
-        if stated:
-            return parse_rfc3339(stated)
-        value = _lift(message, layout.timestamp, lifted)
+        # The declared format applies to messages only; this service writes properties in RFC 3339.
+        property_value = event.properties.get(TIMESTAMP)
+        if property_value:
+            return parse_rfc3339(property_value)
+        value = _extract(message, layout.timestamp, extracted)
         return None if value is None else parse_timestamp(value, layout.timestamp_format)
     except ValueError as error:
         raise ValueError(f"{TIMESTAMP}: {error}") from None
 
 
-def _id(event: HubEvent, name: str, message: dict[str, Any], pointer: Pointer, lifted: list[Pointer]) -> str | None:
-    value = event.properties.get(name) or _lift(message, pointer, lifted)
+def _read_id(
+    event: HubEvent, name: str, message: dict[str, Any], pointer: Pointer, extracted: list[Pointer]
+) -> str | None:
+    value = event.properties.get(name) or _extract(message, pointer, extracted)
     try:
         return None if value is None else validate_id(value)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _lift(message: dict[str, Any], pointer: Pointer, lifted: list[Pointer]) -> Any:
+def _extract(message: dict[str, Any], pointer: Pointer, extracted: list[Pointer]) -> Any:
     value = resolve(message, pointer) if pointer else None
     if value is not None:
-        lifted.append(pointer)
+        extracted.append(pointer)
     return value

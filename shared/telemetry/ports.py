@@ -1,4 +1,4 @@
-"""What telemetry needs from the outside."""
+"""Ports of telemetry: catalog, hubs and connection states."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from shared.catalog.snapshot import Catalog
 from shared.telemetry.models import HubMessage
 
 type CurrentCatalog = Callable[[], Awaitable[Catalog]]
-"""Gives the catalog as this process knows it; cheap enough to be asked for each batch."""
+"""Returns the cached catalog of this process. Called for each batch, so it must be cheap."""
 
 
 class EventSender(Protocol):
-    """Sends messages to a hub."""
+    """Sender of messages to a hub."""
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
-        """Send the messages; when this returns, the hub holds every one of them durably.
+        """Send the messages; when this returns, the hub has stored all of them durably.
 
-        Messages with one partition key keep their order. After an error the caller may send again: some of the
-        messages may then stand in the hub twice.
+        Messages with the same partition key keep their order. After an error, the caller can send again; the hub can
+        then contain some messages twice.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``TELEMETRY_HUB_UNAVAILABLE`` or THROTTLED ``THROTTLED``.
@@ -29,13 +29,13 @@ class EventSender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArrivedMessages:
-    """What one trigger batch brought for one connection from one partition.
+    """Messages of one trigger batch for one connection from one partition.
 
     Attributes:
-        connection: the connection's lookup, or ``_unrouted``.
-        source: names the hub and partition; sequence numbers compare only within it.
-        sequence_numbers: of the arrived messages, ascending.
-        last_message: the newest enqueued time among them.
+        connection: lookup of the connection, or ``_unrouted``.
+        source: hub and partition; sequence numbers are comparable only within it.
+        sequence_numbers: of the messages, ascending.
+        last_message: latest enqueued time of the messages.
     """
 
     connection: str
@@ -46,13 +46,13 @@ class ArrivedMessages:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionState:
-    """What is known of a connection while it runs.
+    """Runtime state of a connection.
 
     Attributes:
         status: CONNECTING, CONNECTED, DISCONNECTED or ERROR.
-        messages_received: events that the hub took, each once however often it was delivered to us; a message that a
-            caller sends again is an event again.
-        last_message: when the newest message came in, None before the first.
+        messages_received: number of events in the hub, each counted once for any number of deliveries. A message that a
+            caller sends twice is two events.
+        last_message: time of the latest message; None before the first.
     """
 
     status: str
@@ -60,24 +60,24 @@ class ConnectionState:
     last_message: datetime | None
 
 
-def derive_status(enabled: bool, state: ConnectionState | None) -> str:  # noqa: FBT001  said of one connection
-    """Return a connection's status; a disabled one is disconnected, whatever was seen of it last."""
+def derive_status(enabled: bool, state: ConnectionState | None) -> str:  # noqa: FBT001  a connection's flag
+    """Return a connection's status; a disabled connection is always disconnected."""
     if not enabled:
         return "DISCONNECTED"
     return "CONNECTING" if state is None else state.status
 
 
 class ConnectionStateStore(Protocol):
-    """Keeps status and statistics of connections."""
+    """Storage of status and statistics of connections."""
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count arrivals whose sequence number is above the highest one counted for that connection and source."""
+        """Count messages with sequence numbers above the highest number counted for their connection and source."""
         ...
 
     async def set_status(self, connection: str, status: str) -> None:
-        """Set a connection's status (contract of ConnectionStatus)."""
+        """Set a connection's status (ConnectionStatus of the contract)."""
         ...
 
     async def states(self) -> Mapping[str, ConnectionState]:
-        """Return the state of every connection that has one, by lookup."""
+        """Return the state of every known connection by lookup."""
         ...

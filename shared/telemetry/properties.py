@@ -1,4 +1,4 @@
-"""Application properties through which an event says what its body does not."""
+"""Application properties of events, which describe their body."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,13 +14,13 @@ ACCEPTED_BY = "acceptedBy"
 HTTP = "http"
 SIMULATOR = "simulator"
 _ACCEPTORS = frozenset({HTTP, SIMULATOR})
-_LIFTED = frozenset({CONNECTION_LOOKUP, TIMESTAMP, MESSAGE_ID, DEVICE_ID, ACCEPTED_BY})
+_EXTRACTED = frozenset({CONNECTION_LOOKUP, TIMESTAMP, MESSAGE_ID, DEVICE_ID, ACCEPTED_BY})
 
 
 def build_properties(
     connection: str, timestamp: datetime, message_id: str, device_id: str, accepted_by: str
 ) -> dict[str, str]:
-    """Return the properties of a message whose body is the payload and nothing else."""
+    """Return the properties of a message whose body is only the payload."""
     return {
         CONNECTION_LOOKUP: connection,
         TIMESTAMP: rfc3339(timestamp),
@@ -31,12 +31,12 @@ def build_properties(
 
 
 def is_accepted_by_service(properties: Mapping[str, str]) -> bool:
-    """Return whether the service itself took the message in while its connection was enabled."""
+    """Return whether the service accepted the message while its connection was enabled."""
     return properties.get(ACCEPTED_BY) in _ACCEPTORS
 
 
 def to_headers(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the properties that become an impulse's headers: those that no other member of it holds."""
-    if properties.keys().isdisjoint(_LIFTED):
+    """Return the properties that become headers of an impulse: those without another member in it."""
+    if properties.keys().isdisjoint(_EXTRACTED):
         return properties
-    return {name: value for name, value in properties.items() if name not in _LIFTED}
+    return {name: value for name, value in properties.items() if name not in _EXTRACTED}

@@ -1,4 +1,4 @@
-"""Which connection an event belongs to, compiled once per catalog version."""
+"""Routing of events to connections, compiled once per catalog version."""
 
 import re
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from shared.telemetry.models import HubEvent
 from shared.telemetry.pointers import Pointer, resolve
 from shared.telemetry.properties import CONNECTION_LOOKUP, DEVICE_ID, is_accepted_by_service
 
-MAX_REMEMBERED = 10_000
+MAX_CACHED = 10_000
 MAX_DEVICE_ID = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What ingest needs of a connection.
+    """Connection data for ingestion.
 
     Attributes:
-        connection: its lookup.
+        connection: lookup of the connection.
         surfaces: the surfaces that own it, sorted.
-        enabled: whether it claims events.
-        layout: where its messages hold what is lifted out of them.
+        enabled: whether events can be routed to it.
+        layout: positions of the extracted values in its messages.
     """
 
     connection: str
@@ -35,97 +35,99 @@ class Route:
 
 
 class ConnectionRouter:
-    """Finds the connection of events, deterministically: the first in the order of lookups wins.
+    """Finder of an event's connection; among several matches, the first lookup in order wins.
 
     Args:
-        catalog: the connections, as of one version.
+        catalog: the connections of one version.
     """
 
     def __init__(self, catalog: Catalog) -> None:
         self.version = catalog.version
         connections = [catalog.connections[lookup].value for lookup in sorted(catalog.connections)]
-        self._routes = {each.lookup: _route(each, catalog.surfaces_of(each.lookup)) for each in connections}
-        claiming = [each for each in connections if each.enabled]
-        self._by_device = self._claims([each for each in claiming if not each.source.event_hub and each.source.devices])
-        self._by_hub: dict[str, _Claims] = {}
-        for source in {_own_hub(each) for each in claiming if each.source.event_hub}:
-            self._by_hub[source] = self._claims([each for each in claiming if _own_hub(each) == source])
+        self._routes = {each.lookup: _build_route(each, catalog.surfaces_of(each.lookup)) for each in connections}
+        enabled = [each for each in connections if each.enabled]
+        self._by_device = self._build_patterns(
+            [each for each in enabled if not each.source.event_hub and each.source.devices]
+        )
+        self._by_hub: dict[str, _DevicePatterns] = {}
+        for source in {_get_hub_source(each) for each in enabled if each.source.event_hub}:
+            self._by_hub[source] = self._build_patterns([each for each in enabled if _get_hub_source(each) == source])
 
     def is_enabled(self, connection: str) -> bool:
-        """Return whether there is such a connection and it is enabled."""
+        """Return whether the connection exists and is enabled."""
         route = self._routes.get(connection)
         return route is not None and route.enabled
 
     def find(self, source: str, event: HubEvent, message: Any) -> Route | None:
-        """Return the route of an event, None when no connection claims it.
+        """Return the route of an event; None if it matches no connection.
 
         Args:
-            source: ``telemetry``, or ``hub/consumerGroup`` for an Event Hub of its own.
+            source: ``telemetry``, or ``hub/consumerGroup`` for a separate Event Hub.
             event: the event.
-            message: its body as JSON value; anything but an object names no device.
+            message: its body as JSON value; only an object can contain a device id.
         """
-        named = self._named(event)
+        named = self._find_named(event)
         if named is not None:
             return named
         own = self._by_hub.get(source)
         found = own.first(event, message) if own else None
         return found or self._by_device.first(event, message)
 
-    def _named(self, event: HubEvent) -> Route | None:
+    def _find_named(self, event: HubEvent) -> Route | None:
         route = self._routes.get(event.properties.get(CONNECTION_LOOKUP, ""))
         if route is None or route.enabled:
             return route
-        # A device sets its own properties, so behind an IoT Hub the marker proves nothing.
+        # Devices set their own properties, so the marker is not trusted for events of an IoT Hub.
         return route if is_accepted_by_service(event.properties) and not event.device_id else None
 
-    def _claims(self, connections: Sequence[Connection]) -> "_Claims":
-        return _Claims([(each, self._routes[each.lookup]) for each in connections])
+    def _build_patterns(self, connections: Sequence[Connection]) -> "_DevicePatterns":
+        return _DevicePatterns([(each, self._routes[each.lookup]) for each in connections])
 
 
-class _Claims:
-    """Device globs of several connections, tried in order; answers are remembered per device."""
+class _DevicePatterns:
+    """Device patterns of several connections, tried in order, with cached results per device."""
 
     def __init__(self, connections: Sequence[tuple[Connection, Route]]) -> None:
         self._pointers = list(dict.fromkeys(route.layout.device_id for _, route in connections))
-        self._claims = [
-            (self._pointers.index(route.layout.device_id), _pattern(each.source.devices), route)
+        self._patterns = [
+            (self._pointers.index(route.layout.device_id), _compile_globs(each.source.devices), route)
             for each, route in connections
         ]
-        self._remembered: dict[tuple[str, ...], Route | None] = {}
+        self._cache: dict[tuple[str, ...], Route | None] = {}
 
     def first(self, event: HubEvent, message: Any) -> Route | None:
-        """Return the first connection whose globs match the event's device."""
-        if not self._claims:
+        """Return the route of the first connection whose patterns match the event's device."""
+        if not self._patterns:
             return None
-        stated = event.device_id or event.properties.get(DEVICE_ID, "")
-        devices = (stated,) if stated else tuple(_device(message, pointer) for pointer in self._pointers)
-        if devices not in self._remembered:
-            if len(self._remembered) >= MAX_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[devices] = self._search(devices)
-        return self._remembered[devices]
+        device_id = event.device_id or event.properties.get(DEVICE_ID, "")
+        devices = (device_id,) if device_id else tuple(_resolve_device(message, pointer) for pointer in self._pointers)
+        if devices not in self._cache:
+            if len(self._cache) >= MAX_CACHED:
+                self._cache.clear()
+            self._cache[devices] = self._search(devices)
+        return self._cache[devices]
 
     def _search(self, devices: tuple[str, ...]) -> Route | None:
-        for place, pattern, route in self._claims:
+        for place, pattern, route in self._patterns:
             if pattern is None or pattern.match(devices[min(place, len(devices) - 1)]):
                 return route
         return None
 
 
-def _device(message: Any, pointer: Pointer) -> str:
+def _resolve_device(message: Any, pointer: Pointer) -> str:
     device = resolve(message, pointer) if pointer else None
     return device if isinstance(device, str) and len(device) <= MAX_DEVICE_ID else ""
 
 
-def _pattern(globs: Sequence[str]) -> re.Pattern[str] | None:
+def _compile_globs(globs: Sequence[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(translate(glob) for glob in globs)) if globs else None
 
 
-def _own_hub(connection: Connection) -> str:
+def _get_hub_source(connection: Connection) -> str:
     return f"{connection.source.event_hub}/{connection.source.consumer_group}"
 
 
-def _route(connection: Connection, surfaces: tuple[str, ...]) -> Route:
+def _build_route(connection: Connection, surfaces: tuple[str, ...]) -> Route:
     return Route(
         connection=connection.lookup,
         surfaces=surfaces,

@@ -1,4 +1,4 @@
-"""Simulated sources: what is due is sent to the hub as any other source's telemetry."""
+"""Simulated sources, whose messages are sent to the hub like any other telemetry."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,20 +13,20 @@ from shared.telemetry.properties import SIMULATOR, build_properties
 from shared.telemetry.variables import Generator, Tick, build_generator
 
 FILL_MS = 10_000
-"""After a start or a gap no more than this much of the past is sent."""
+"""Maximum period before now for which messages are sent after a start or a gap."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGGER = get_logger("telemetry.simulators")
 
 
 class SimulatedConnection:
-    """The devices of one simulator; a message depends on the tick alone, so that sending it twice changes nothing.
+    """Devices of one simulator; a message depends only on its tick, so that sending it twice changes nothing.
 
     Args:
         connection: a connection with a simulator.
 
     Raises:
-        ValueError: a variable's declaration makes no sense, or the connection has no simulator.
+        ValueError: if the connection has no simulator, or the declaration of a variable is invalid.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -47,7 +47,7 @@ class SimulatedConnection:
         ]
 
     def iter_due_messages(self, after_ms: int, until_ms: int) -> Iterator[HubMessage]:
-        """Yield the messages of the ticks after one instant, up to and with another (milliseconds since 1970)."""
+        """Yield the messages of the ticks after one time, up to and including another (milliseconds since 1970)."""
         for number in range(after_ms // self._interval_ms + 1, until_ms // self._interval_ms + 1):
             yield from self._messages(Tick(number, self._interval_ms))
 
@@ -63,7 +63,7 @@ class SimulatedConnection:
 
 
 class Simulators:
-    """Runs the workspace's simulators."""
+    """Runner of the workspace's simulators."""
 
     def __init__(self, catalog: CurrentCatalog, sender: EventSender) -> None:
         self._catalog = catalog
@@ -73,14 +73,14 @@ class Simulators:
         self._sent_until_ms: dict[str, int] = {}
 
     async def run(self, moment: datetime) -> int:
-        """Send what is due at a moment; return how many messages that were.
+        """Send all messages that are due, and return their number.
 
         Raises:
-            WorkspaceError: the hub did not take them; the next run sends them again.
+            WorkspaceError: from the hub; the next run sends the messages again.
         """
         catalog = await self._catalog()
         if catalog.version != self._version:
-            self._running = _simulated(catalog)
+            self._running = _create_simulators(catalog)
             self._version = catalog.version
         until_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
         messages = [
@@ -96,11 +96,11 @@ class Simulators:
     def _after_ms(self, lookup: str, until_ms: int) -> int:
         sent_until_ms = self._sent_until_ms.get(lookup, 0)
         oldest_ms = until_ms - FILL_MS
-        # A clock set back counts as a start; the same ticks give the same messages.
+        # A clock that was set back counts as a start; the same ticks give the same messages.
         return sent_until_ms if oldest_ms <= sent_until_ms <= until_ms else oldest_ms
 
 
-def _simulated(catalog: Catalog) -> dict[str, SimulatedConnection]:
+def _create_simulators(catalog: Catalog) -> dict[str, SimulatedConnection]:
     running: dict[str, SimulatedConnection] = {}
     for lookup, stored in sorted(catalog.connections.items()):
         connection = stored.value
@@ -109,6 +109,6 @@ def _simulated(catalog: Catalog) -> dict[str, SimulatedConnection]:
         try:
             running[lookup] = SimulatedConnection(connection)
         except ValueError:
-            # One that makes no sense must not keep the others from running.
+            # An invalid simulator must not stop the others.
             _LOGGER.exception("a simulator cannot run", extra=fields(connection=lookup))
     return running

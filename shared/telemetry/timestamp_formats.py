@@ -1,4 +1,4 @@
-"""Reads the time of a message in the format that its connection declares."""
+"""Parser of message times in the format that a connection declares."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -15,33 +15,33 @@ _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?", re.ASCII)
 
 
 def parse_timestamp(value: object, form: TimestampFormat) -> datetime:
-    """Return the instant that a JSON value names, in UTC; digits beyond microseconds are cut off.
+    """Return the instant of a JSON value, in UTC; digits beyond microseconds are cut off.
 
-    Epoch times are JSON numbers or the same as text, such as ``1767600000.25`` and ``"1767600000.25"``.
+    Epoch times are JSON numbers or the same number as text, such as ``1767600000.25`` and ``"1767600000.25"``.
 
     Args:
         value: a JSON value.
-        form: the format of the connection.
+        form: format of the connection.
 
     Raises:
-        ValueError: the value is not of the format, or lies outside the years 1 to 9999.
+        ValueError: if the value does not have the format, or is outside the years 1 to 9999.
     """
     if form is TimestampFormat.RFC3339:
         return parse_rfc3339(value if isinstance(value, str) else "")
     per_unit = _MICROSECONDS[form]
-    # A boolean is an integer to Python.
+    # In Python, a boolean is an integer.
     if isinstance(value, int) and not isinstance(value, bool):
         return _instant(value * per_unit, form)
-    return _instant(_exact_microseconds(value, per_unit, form), form)
+    return _instant(_to_microseconds(value, per_unit, form), form)
 
 
-def _exact_microseconds(value: object, per_unit: int, form: TimestampFormat) -> int:
+def _to_microseconds(value: object, per_unit: int, form: TimestampFormat) -> int:
     if isinstance(value, float):
-        # The shortest text of a double is the decimal that was written, down to microseconds, until the year 2242.
+        # Until the year 2242, repr() of a double restores the decimal of the message to the microsecond.
         return _floor(Fraction(repr(value)) * per_unit)
     if isinstance(value, str) and _DECIMAL.fullmatch(value):
         return _floor(Fraction(value) * per_unit)
-    raise ValueError(f"a number is expected, as the format {form.value} counts from 1970-01-01T00:00:00Z")
+    raise ValueError(f"must be a number for the format {form.value}, which counts from 1970-01-01T00:00:00Z")
 
 
 def _floor(number: Fraction) -> int:
@@ -53,4 +53,4 @@ def _instant(microseconds: int, form: TimestampFormat) -> datetime:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
         hint = "; is the format epochMilliseconds?" if form is TimestampFormat.EPOCH_SECONDS else ""
-        raise ValueError(f"the number lies outside the years 1 to 9999{hint}") from None
+        raise ValueError(f"the time is outside the years 1 to 9999{hint}") from None

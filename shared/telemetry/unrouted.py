@@ -1,4 +1,4 @@
-"""What no connection claims, or cannot be read: kept under ``_unrouted`` with the reason, never dropped."""
+"""Impulses of events that match no connection or are invalid; they are stored as ``_unrouted`` with the reason."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -15,30 +15,30 @@ ENCODING = "x-raw-encoding"
 PART = "x-raw-part"
 
 PART_BYTES = 256 * 1024
-"""An event too large for one impulse is kept in parts of this many bytes, so that each fits whatever its encoding."""
+"""Size of the parts of an event that is too large for one impulse; each part fits in any encoding."""
 
 
 def build_impulse(source: str, event: HubEvent, reason: str, claimed_by: str) -> Impulse:
-    """Return the impulse that keeps an event: its JSON object as payload, else its text or base64 under ``raw``.
+    """Return the impulse of an event; the payload is its JSON object, else its text or base64 under ``raw``.
 
     Args:
-        source: names the hub that the event came from.
+        source: hub of the event.
         event: the event.
-        reason: why it is set aside, becomes a header.
-        claimed_by: the connection that claims it, empty where none does.
+        reason: why the event is unrouted; becomes a header.
+        claimed_by: connection of the event; empty if there is none.
     """
-    message = _object(event.body)
+    message = _parse_object(event.body)
     if message is not None:
-        return _impulse(source, event, _why(reason, claimed_by), message)
-    encoding, raw = _raw(event.body)
-    return _impulse(source, event, {**_why(reason, claimed_by), ENCODING: encoding}, {"raw": raw})
+        return _impulse(source, event, _build_reason_headers(reason, claimed_by), message)
+    encoding, raw = _encode_raw(event.body)
+    return _impulse(source, event, {**_build_reason_headers(reason, claimed_by), ENCODING: encoding}, {"raw": raw})
 
 
 def build_part_impulses(source: str, event: HubEvent, reason: str, claimed_by: str) -> Iterator[Impulse]:
-    """Yield the impulses that keep a large event's body in base64, numbered ``1/3``, ``2/3``, ``3/3``."""
+    """Yield the impulses of a large event, with its body in base64, numbered ``1/3``, ``2/3``, ``3/3``."""
     starts = range(0, len(event.body), PART_BYTES)
     for number, start in enumerate(starts, 1):
-        headers = {**_why(reason, claimed_by), ENCODING: "base64", PART: f"{number}/{len(starts)}"}
+        headers = {**_build_reason_headers(reason, claimed_by), ENCODING: "base64", PART: f"{number}/{len(starts)}"}
         raw = b64encode(event.body[start : start + PART_BYTES]).decode()
         yield _impulse(source, event, headers, {"raw": raw}, suffix=f".{number}")
 
@@ -57,11 +57,11 @@ def _impulse(
     )
 
 
-def _why(reason: str, claimed_by: str) -> dict[str, str]:
+def _build_reason_headers(reason: str, claimed_by: str) -> dict[str, str]:
     return {REASON: reason, CLAIMED_BY: claimed_by} if claimed_by else {REASON: reason}
 
 
-def _object(body: bytes) -> dict[str, Any] | None:
+def _parse_object(body: bytes) -> dict[str, Any] | None:
     try:
         message = parse(body)
     except ValueError:
@@ -69,7 +69,7 @@ def _object(body: bytes) -> dict[str, Any] | None:
     return message if isinstance(message, dict) else None
 
 
-def _raw(body: bytes) -> tuple[str, str]:
+def _encode_raw(body: bytes) -> tuple[str, str]:
     try:
         return "utf-8", body.decode()
     except UnicodeDecodeError:

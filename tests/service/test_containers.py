@@ -73,7 +73,7 @@ def test_a_store_lookup_is_rejected(admin: httpx.Client, method: str) -> None:
     told = check_problem(reply, 404, "DATABASE_NOT_FOUND")
     assert told["databases"] == ["locked", "orders"]
     assert told["detail"] == (
-        "`mes` is a data store, and this route takes the lookup of a database. Its databases: locked, orders."
+        "`mes` is a data store; this route requires the lookup of a database. Its databases: locked, orders."
     )
     assert "databases" not in check_problem(
         admin.get("/oi-api/data-stores/nowhere/containers"), 404, "DATABASE_NOT_FOUND"

@@ -95,7 +95,7 @@ def test_surfaces() -> None:
 @given(st.lists(st.sampled_from(["rig-1", "other", "x", ""]), max_size=30))
 def test_memory_changes_nothing(devices: list[str]) -> None:
     """What was found before does not change what is found, however little may be remembered."""
-    remembered, routing.MAX_REMEMBERED = routing.MAX_REMEMBERED, 2
+    remembered, routing.MAX_CACHED = routing.MAX_CACHED, 2
     try:
         router = ConnectionRouter(
             catalog(connection("one", source={"devices": ["rig-*"]}), connection("two", source={"devices": ["other"]}))
@@ -105,4 +105,4 @@ def test_memory_changes_nothing(devices: list[str]) -> None:
             route = router.find("telemetry", event(b""), {"deviceId": device})
             assert (route.connection if route else None) == expected.get(device)
     finally:
-        routing.MAX_REMEMBERED = remembered
+        routing.MAX_CACHED = remembered

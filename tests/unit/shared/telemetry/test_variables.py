@@ -59,8 +59,8 @@ def test_ranges(number: int, interval: int, device: int) -> None:
 def test_tick_of_day(number: int, interval: int) -> None:
     """The first tick at or after midnight UTC is number 0 of its day."""
     tick = Tick(number, interval)
-    first = number - tick.of_day
-    assert 0 <= tick.of_day <= DAY_MS // interval
+    first = number - tick.index_in_day
+    assert 0 <= tick.index_in_day <= DAY_MS // interval
     assert first * interval >= tick.day * DAY_MS > (first - 1) * interval
 
 

@@ -1,1 +1,1 @@
-"""Benchmarks: each prints one JSON object a line; bounds are ratios or differences taken within one run."""
+"""Benchmarks. Each prints one JSON object per line; bounds are ratios or differences within one run."""

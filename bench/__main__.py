@@ -1,8 +1,8 @@
 """``python -m bench [NAME]``: run every benchmark, or the one of that name.
 
-A benchmark without the tools that it needs says so on standard error, and the others run. Exit codes: 0 when every
-benchmark ran and every bound holds, 1 when a bound does not hold, 2 for an unknown name, 3 when every bound holds but
-a tool is missing.
+A benchmark whose tools are missing is reported on standard error, and the others run. Exit codes: 0 if every benchmark
+ran and every bound holds, 1 if a bound does not hold, 2 for an unknown name, 3 if every bound holds but a tool is
+missing.
 """
 
 import json
@@ -61,7 +61,7 @@ def main(names: list[str]) -> int:
     known = {benchmark.__name__: benchmark for benchmark in BENCHMARKS}
     unknown = sorted(set(names) - set(known))
     if unknown:
-        print(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        print(f"unknown benchmark {', '.join(unknown)}; choose from {', '.join(known)}", file=sys.stderr)
         return UNKNOWN_NAME
     held = complete = True
     for name in names or known:

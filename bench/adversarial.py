@@ -1,4 +1,4 @@
-"""Requests that are legal in size and as heavy as they can be made, for benchmarks and for tests under load."""
+"""The most expensive requests within the size limits, for benchmarks and for tests under load."""
 
 import json
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ class Attack:
     Attributes:
         name: unique, in words with hyphens.
         method: upper case.
-        path: with its query.
-        body: empty for none.
-        headers: beyond those of authentication.
-        is_refused: whether a 4xx is the only right reply.
+        path: path with query.
+        body: body of the request, or empty.
+        headers: headers besides authentication.
+        is_refused: whether only a 4xx reply is correct.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Attack:
 
 
 def build_attacks() -> tuple[Attack, ...]:
-    """Return every attack on the workspace of the benchmarks, in the order in which they are best sent."""
+    """Return every attack on the workspace of the benchmarks, in the recommended order."""
     return (
         *build_kql_attacks(),
         *build_nesting_attacks(),
@@ -51,7 +51,7 @@ def build_attacks() -> tuple[Attack, ...]:
 
 
 def build_hostile_kql() -> Mapping[str, str]:
-    """Return texts of the greatest length that are hard to scan, by name."""
+    """Return texts of the maximum length that are hard to scan, by name."""
     units = {
         "open-strings": '"\\',
         "open-single-strings": "'\\",
@@ -68,7 +68,7 @@ def build_hostile_kql() -> Mapping[str, str]:
 
 
 def build_kql_attacks() -> list[Attack]:
-    """Return hostile texts as ad-hoc query, with a time range, as a warm query and through MCP."""
+    """Return hostile texts as ad-hoc queries, with a time range, as a warm query and through MCP."""
     found: list[Attack] = []
     for name, kql in build_hostile_kql().items():
         put = {"name": "Hostile", "surface": "hall", "kql": kql}
@@ -82,7 +82,7 @@ def build_kql_attacks() -> list[Attack]:
 
 
 def build_nesting_attacks() -> list[Attack]:
-    """Return values, expressions and documents of very many levels."""
+    """Return values, expressions and documents with thousands of levels."""
     deep = "[" * DEEP + "]" * DEEP
     texts = {
         "parse-json": f"print parse_json('{deep}')",
@@ -106,7 +106,7 @@ def build_nesting_attacks() -> list[Attack]:
 
 
 def build_body_attacks() -> list[Attack]:
-    """Return bodies of the greatest size whose values are as many as can be."""
+    """Return bodies of the maximum size with the maximum number of values."""
     documents = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
     event = {
         "Target": "DomainEvents",
@@ -134,14 +134,14 @@ def build_body_attacks() -> list[Attack]:
 
 
 def _repeat_value(unit: str, size: int) -> str:
-    """Return an array of a value that is repeated up to a size, or up to the limit of arrays and objects."""
+    """Return an array of a repeated value up to a size, or up to the limit of arrays and objects."""
     containers = unit.count("[") + unit.count("{")
     times = min(size // (len(unit) + 1), (MAX_CONTAINERS - 100) // containers if containers else size)
     return "[" + ",".join([unit] * times) + "]"
 
 
 def build_graphql_attacks() -> list[Attack]:
-    """Return documents of 5,000 tokens that are hard to parse, to validate or to run."""
+    """Return documents of 5,000 tokens that are hard to parse, to validate or to execute."""
     spreads = "".join(f"fragment f{n} on Workspace{{id ...f{n + 1}}}" for n in range(550))
     documents = {
         "fields": "{workspace{" + "id " * 4_900 + "}}",
@@ -158,7 +158,7 @@ def build_graphql_attacks() -> list[Attack]:
 
 
 def build_header_attacks() -> list[Attack]:
-    """Return targets and headers of the greatest size."""
+    """Return request targets and headers of the maximum size."""
     tags = ",".join('"x"' for _ in range(16_000))
     parameters = "&".join(f"p.a{n}={quote('é' * 20)}" for n in range(199))
     return [
@@ -173,7 +173,7 @@ def build_header_attacks() -> list[Attack]:
 
 
 def build_read_attacks() -> list[Attack]:
-    """Return reads whose replies are as large as can be."""
+    """Return reads with the largest possible replies."""
     wide = "range x from 1 to 10000 step 1 | extend a = strcat('{0}', tostring(x)), d = dynamic([1,2,3]), t = now()"
     rows, large = wide.format("x" * 20), wide.format("x" * 2_000)
     chain = "target=DomainEvents&scopeKey=line"

@@ -1,4 +1,4 @@
-"""What the archive costs: telemetry until it is in the table, with the archive's trigger and without."""
+"""Cost of the archive: ingestion until telemetry is in the table, with the archive's trigger and without."""
 
 import json
 import time
@@ -13,7 +13,7 @@ WITHOUT = {"AzureWebJobs.archive.Disabled": "true"}
 
 
 def ingest_with_archive() -> Iterator[Figure]:
-    """Ingest the same events with the archive and without, one run after the other, twice; compare the better ones."""
+    """Ingest the same events with the archive and without, twice in turn; compare the better runs."""
     rates: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(2):
         for archived in (False, True):

@@ -1,4 +1,4 @@
-"""How fast the audit chain is: appends against plain SQLite, verification against its floor, long chains."""
+"""Speed of the audit chain: appends against plain SQLite, verification against its lower bound, long chains."""
 
 import asyncio
 import hashlib
@@ -39,7 +39,7 @@ READ_BY_VERIFY = ", ".join(("sequence", "canonical", "hash", *(COLUMNS[name] for
 
 
 def chain() -> Iterator[Figure]:
-    """Append, verify and query chains of a file."""
+    """Append, verify and query chains in a file."""
     yield from _measure_appends()
     yield from measure_service()
     yield from _measure_lengths()
@@ -57,9 +57,9 @@ def build_event(number: int) -> dict[str, Any]:
 
 
 def _measure_appends() -> Iterator[Figure]:
-    """Take turns, and compare the best of each: a busy neighbour slows whichever it meets.
+    """Run the variants in turn on the local host's event loop and compare the best of each.
 
-    On the event loop that the local host runs on.
+    Other processes of the machine then affect all variants.
     """
     engine, raw, alone = [], [], []
     with tempfile.TemporaryDirectory(prefix="bench-") as made:
@@ -97,7 +97,7 @@ async def _measure_engine(file: Path) -> float:
 
 
 async def _measure_single_caller(file: Path) -> float:
-    """One record, one commit, one caller: read the tip, seal, store."""
+    """Append one record per commit from one caller: read the tip, seal, store."""
     store = SqliteChainStore(file)
     started = time.perf_counter()
     for number in range(ALONE):
@@ -118,7 +118,7 @@ async def _read_records(file: Path) -> list[ChainRecord]:
 
 
 def _measure_raw_inserts(file: Path, records: Sequence[ChainRecord]) -> float:
-    """The same bytes in batches of the same size, without chain, indexes or engine."""
+    """Insert the same bytes in batches of the same size, without chain, indexes or engine."""
     connection = connect(file)
     columns = ", ".join(f"c{number}" for number in range(3 + len(PROJECTED)))
     connection.execute(f"CREATE TABLE records (sequence INTEGER PRIMARY KEY, {columns})")
@@ -188,7 +188,7 @@ async def _fill(file: Path, length: int) -> None:
 
 
 def _measure_in_process(what: str, file: Path) -> tuple[float, float]:
-    """Return seconds of a walk in a process of its own, and the megabytes that it grew."""
+    """Return the seconds of a measurement in its own process, and the growth of memory in megabytes."""
     command = [sys.executable, "-m", "bench.chain", what, str(file)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     seconds, megabytes = output.split()
@@ -196,7 +196,7 @@ def _measure_in_process(what: str, file: Path) -> tuple[float, float]:
 
 
 def _read_memory_mb(which: str) -> float:
-    """Return the resident size of this program (VmRSS) or its peak (VmHWM); getrusage counts the parent's in."""
+    """Return the resident size of this process (VmRSS) or its peak (VmHWM); getrusage would include the parent."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition(f"{which}:")[2].split()[0]) / KIBIBYTE
 
@@ -210,7 +210,7 @@ async def _verify(file: Path) -> None:
 
 
 async def _floor(file: Path, columns: str = READ_BY_VERIFY) -> None:
-    """Read, parse, SHA-256 of the same bytes."""
+    """Read, parse and hash the same bytes."""
     connection = sqlite3.connect(file)
     sql = f"SELECT {columns} FROM records WHERE chain = 1 ORDER BY sequence"  # noqa: S608  column names
     for _, canonical, stored, *_ in connection.execute(sql):

@@ -1,4 +1,4 @@
-"""The audit chain over HTTP: appends beside a trivial request, and /healthz while a long chain is worked on."""
+"""The audit chain over HTTP: appends against a trivial request, and /healthz during work on a long chain."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ TRIVIAL = "verify of a scope without records: identity, rights and body like an 
 
 
 def measure_service() -> Iterator[Figure]:
-    """Append and verify nothing in turn over the same connections."""
+    """Append and verify an empty chain in turn over the same connections."""
     event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-1", "ScopeKey": "bench"}
     bodies = {EVENTS: json.dumps({**event, "AfterState": {"ph": 7.3}}), f"{EVENTS}/verify": '{"ScopeKey":"none"}'}
     rates: dict[str, list[float]] = {path: [] for path in bodies}
@@ -40,7 +40,7 @@ def measure_service() -> Iterator[Figure]:
 
 
 def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
-    """Verify, export and query a long chain while /healthz is asked."""
+    """Verify, export and query a long chain while a thread calls /healthz."""
     with tempfile.TemporaryDirectory(prefix="bench-") as made:
         shutil.copy(file, Path(made) / "provenance.sqlite")
         with run_service(folder=Path(made)) as running:
@@ -59,7 +59,7 @@ def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
 
 
 def _requests(length: int) -> dict[str, tuple[str, object, int]]:
-    """Return path, body and least number of reply bytes of each request."""
+    """Return path, body and minimum number of reply bytes of each request."""
     chain = {"target": "DomainEvents", "scopeKey": "bench"}
     filtered = {**chain, "actionType": "Delete", "entityType": "Batch", "fromSequence": str(length // 2)}
     verify = f"{EVENTS}/verify?target=DomainEvents"
@@ -75,7 +75,7 @@ def _measure_request(running: RunningService, path: str, body: object, least: in
     started = time.perf_counter()
     reply: Any = call(running, path, body)
     if len(json.dumps(reply)) < least or ("verify" in path and not reply["ChainValid"]):
-        raise RuntimeError(f"{path} gave {str(reply)[:200]}")
+        raise RuntimeError(f"unexpected reply of {path}: {str(reply)[:200]}")
     return round(time.perf_counter() - started, 2)
 
 

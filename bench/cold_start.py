@@ -1,4 +1,4 @@
-"""How long a new instance takes until its first reply: import and first request together."""
+"""Time of a new instance until its first reply: import and first request together."""
 
 import json
 import os
@@ -18,7 +18,7 @@ FIRST = {"healthz": "/healthz", "query_list": "/oi-api/warm-queries"}
 
 
 def cold_start() -> Iterator[Figure]:
-    """Ask fresh processes over the same stores and engine for one path each, in turn; told without a bound."""
+    """Request one path each from new processes over the same stores and engine, in turn; without a bound."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         with run_service(folder=Path(folder)) as running:
             token = running.token
@@ -37,13 +37,13 @@ def _measure_first_reply(path: str, environment: Mapping[str, str]) -> dict[str,
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     times: dict[str, float] = json.loads(done.stdout)
     if times["status"] != 200:
-        raise RuntimeError(f"{path} was answered {times['status']}: {done.stderr}")
+        raise RuntimeError(f"{path} returned {times['status']}: {done.stderr}")
     return times
 
 
 @contextmanager
 def _run_engine(folder: Path) -> Iterator[str]:
-    """Run the query engine over the data of a service that was stopped."""
+    """Run the query engine over the data of a stopped service."""
     data = ["--data", str(folder / "kusto"), "--hub", str(folder / "hub.sqlite"), "--port", "0"]
     command = [sys.executable, "-m", "emulators.kusto", *data]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

@@ -1,4 +1,4 @@
-"""The web console in a browser: Lighthouse on its pages, its size, and a long table that is scrolled."""
+"""The web console in a browser: Lighthouse on its pages, its size, and scrolling a long table."""
 
 import gzip
 import json
@@ -41,10 +41,10 @@ def console() -> Iterator[Figure]:
     """Measure the built console: its size, then its pages with Lighthouse in Chromium.
 
     Raises:
-        ToolMissingError: the console is not built; after the size: Chromium or Lighthouse is missing.
+        ToolMissingError: if the console is not built, or (after the size) Chromium or Lighthouse is missing.
     """
     if not (BUILT / "index.html").is_file():
-        raise ToolMissingError("the console is not built: make assets needs npm")
+        raise ToolMissingError("the console is not built: run make assets, which requires npm")
     sizes = {path.name: len(gzip.compress(path.read_bytes(), mtime=0)) for path in BUILT.rglob("*") if path.is_file()}
     yield Figure("console_size", sum(sizes.values()), "bytes", at_most=250_000, detail={"files": len(sizes)})
     if CHROMIUM is None:
@@ -57,7 +57,7 @@ def console() -> Iterator[Figure]:
 
 
 def _measure_pages(running: RunningService) -> Iterator[Figure]:
-    """Yield the worse of the sign-in page and the first page behind it, each the median of some runs."""
+    """Yield the worse of the sign-in page and the first page after it, each the median of some runs."""
     runs = {
         "signIn": [_run_lighthouse(f"{running.url}/console/") for _ in range(RUNS)],
         "overview": [_run_lighthouse(_create_sign_in_link(running)) for _ in range(RUNS)],
@@ -80,25 +80,25 @@ def _run_lighthouse(address: str) -> dict[str, Any]:
     command = [str(node()), "measure.mjs", address]
     done = subprocess.run(command, cwd=LIGHTHOUSE, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"Lighthouse says: {done.stderr[-2000:]}")
+        raise RuntimeError(f"Lighthouse failed: {done.stderr[-2000:]}")
     figures: dict[str, Any] = json.loads(done.stdout)
     return figures
 
 
 def _create_sign_in_link(running: RunningService) -> str:
-    """Return a one-time link that signs in."""
+    """Return a one-time sign-in link."""
     command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(running.folder), "--as", MEMBER]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _measure_table(running: RunningService) -> Iterator[Figure]:
-    """Yield how long frames take while a table of many rows, from a stand-in of the reply, is scrolled.
+    """Yield the time of frames while a table of many rows, from a simulated reply, is scrolled.
 
-    The time between frames is that of the machine, busy or not, and told without a bound; the work for each is CPU
-    time of the page's thread, which must fit into a frame at 60 Hz.
+    The time between frames depends on the machine's load and has no bound. The work for each frame is CPU time of the
+    page's thread, which must fit into a frame at 60 Hz.
     """
     with sync_playwright() as playwright:
-        # The sandbox of Chromium needs rights that a container does not have.
+        # A container lacks the rights that Chromium's sandbox requires.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             page = browser.new_page(viewport={"width": 1400, "height": 900})
@@ -112,7 +112,7 @@ def _measure_table(running: RunningService) -> Iterator[Figure]:
 
 
 def _measure_scrolling(page: Page, running: RunningService) -> tuple[list[float], float]:
-    """Return the milliseconds between frames, sorted, and those of CPU time for each."""
+    """Return the sorted milliseconds between frames, and the CPU milliseconds of each frame."""
     page.goto(_create_sign_in_link(running))
     page.get_by_role("button", name="Sign out").wait_for()
     page.goto(f"{running.url}/console/#/keys/keys")
@@ -125,7 +125,7 @@ def _measure_scrolling(page: Page, running: RunningService) -> tuple[list[float]
 
 
 def _read_busy_seconds(session: CDPSession) -> float:
-    """Return the seconds that tasks of the page's thread took."""
+    """Return the seconds of tasks on the page's thread."""
     metrics = session.send("Performance.getMetrics")["metrics"]
     return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
 

@@ -1,4 +1,4 @@
-"""Whether the console's live chart keeps up, and how busy it keeps its browser."""
+"""Throughput of the console's live chart, and the load of its browser."""
 
 import asyncio
 import re
@@ -24,17 +24,17 @@ _PATIENCE_MS = 120_000
 
 
 def console_live() -> Iterator[Figure]:
-    """Show telemetry at an even pace in a real browser, twelve series of it drawn.
+    """Show telemetry at an even pace in a real browser, with twelve series in the chart.
 
     Raises:
-        ToolMissingError: the console is not built, or Chromium is missing.
+        ToolMissingError: if the console is not built, or Chromium is missing.
     """
     if CHROMIUM is None:
         raise ToolMissingError(NO_CHROMIUM)
     if not _BUILT.is_file():
-        raise ToolMissingError("the console is not built: make assets needs npm")
+        raise ToolMissingError("the console is not built: run make assets, which requires npm")
     with run_service() as running, sync_playwright() as playwright:
-        # The sandbox of Chromium needs rights that a container does not have.
+        # A container lacks the rights that Chromium's sandbox requires.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             page = browser.new_page(viewport={"width": 1400, "height": 1400})
@@ -67,7 +67,7 @@ def _measure(page: Page, running: RunningService) -> Iterator[Figure]:
 
 
 def _open_chart(page: Page, running: RunningService) -> None:
-    """Open the chart with all series chosen, and wait until it listens."""
+    """Open the chart with all series selected, and wait until it receives the live stream."""
     names = [f"{_CONNECTION}/d{device}/{field}" for device in range(DEVICES) for field in ("pressure", "flow", "rpm")]
     fields = ",".join(name.replace("/", "%2F") for name in names)
     page.goto(f"{running.url}/console/#/overview?connection={_CONNECTION}&window=60&fields={fields}")
@@ -77,7 +77,7 @@ def _open_chart(page: Page, running: RunningService) -> None:
 
 
 async def _send_events(running: RunningService) -> None:
-    """Send events at an even pace, and one more that marks the end."""
+    """Send events at an even pace, and a final one that marks the end."""
     size = EVENTS_PER_SECOND // POSTS_PER_SECOND
     url = f"{running.url}/oi-api/telemetry/{_CONNECTION}"
     async with aiohttp.ClientSession(headers=running.headers) as session:

@@ -1,4 +1,4 @@
-"""How fast the audit chain is on Cosmos DB, as far as a test server with latency can say."""
+"""Speed of the audit chain on Cosmos DB, approximated by a test server with latency."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ SWAPS: Final = 200
 
 
 def cosmos() -> Iterator[Figure]:
-    """Append with the engine, and with a compare-and-swap per record, to a server that waits 10 ms each time."""
+    """Append with the engine, and with a compare-and-swap per record, to a server with 10 ms latency."""
     with CosmosServer(latency=LATENCY_SECONDS) as server:
         engine, swaps = asyncio.run(_measure_rates(server))
     by_callers = {callers: round(rate) for callers, rate in swaps.items()}
@@ -59,7 +59,7 @@ async def _measure_engine(log: EventLog) -> float:
 
 
 async def _measure_swaps(store: CosmosChainStore, callers: int) -> float:
-    """Callers that each seal one record and swap the head; who wins keeps the tip, who loses reads it again."""
+    """Run callers that each seal one record and swap the head; a caller that fails reads the tip again."""
     numbers = iter(range(SWAPS))
 
     async def caller() -> None:

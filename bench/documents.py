@@ -1,4 +1,4 @@
-"""What documents of tables cost: point reads and creations beside the trivial authenticated route, and a long list."""
+"""Cost of documents: point reads and creations against the trivial authenticated route, and a long list."""
 
 import asyncio
 import itertools
@@ -28,7 +28,7 @@ _NUMBERS = itertools.count()
 
 
 def documents() -> Iterator[Figure]:
-    """Load the trivial route, reads and creations in turn, several times; then ask for lists one after the other."""
+    """Load the trivial route, reads and creations in turn, several times; then request lists one by one."""
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         rates: dict[str, list[float]] = {"whoami": [], "read": [], "create": []}
         with run_service(folder=Path(folder)) as running:
@@ -103,7 +103,7 @@ def _measure_list(running: RunningService) -> float:
         body = reply.read()
     elapsed = (time.perf_counter() - started) * 1000
     if json.loads(body)["count"] != LISTED:
-        raise RuntimeError("the list is not whole")
+        raise RuntimeError("the list is incomplete")
     return elapsed
 
 

@@ -1,4 +1,4 @@
-"""How fast the archive becomes files, beside DuckDB's own COPY of the same rows, and what it costs the service."""
+"""Speed of downloads against DuckDB's COPY of the same rows, and their cost for the service."""
 
 import json
 import os
@@ -24,7 +24,7 @@ ROWS = int(os.environ.get("DOWNLOAD_ROWS", "10000000"))
 CONNECTION = "line"
 HOURS = 24
 LONGEST = 200
-"""Bytes of a row's long texts, at most."""
+"""Maximum bytes of a row's long texts."""
 START = datetime(2026, 1, 5, tzinfo=UTC)
 LEAST_RATIO = 0.6
 MOST_GROWTH_MB = 600
@@ -44,7 +44,7 @@ OPTIONS = {"parquet": "FORMAT parquet, COMPRESSION zstd", "csv": "FORMAT csv, HE
 
 
 def downloads() -> Iterator[Figure]:
-    """Make an archive, copy it with DuckDB, then download it from a service; in one run."""
+    """Create an archive, copy it with DuckDB, then download it from a service, in one run."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         archive = folder / "data" / "blobs" / "cold"
@@ -54,7 +54,7 @@ def downloads() -> Iterator[Figure]:
             for form in COPIES:
                 copied = measure_copy(archive, folder / "copied", form)
                 probe = LoadMonitor(running)
-                measure_download(running, form, 1)  # what is loaded once does not count
+                measure_download(running, form, 1)  # warm-up, which is not measured
                 with probe:
                     seconds = measure_download(running, form, HOURS)
                 detail = {"rows": ROWS, "duckdbSeconds": round(copied, 2), "seconds": round(seconds, 2)}
@@ -65,7 +65,7 @@ def downloads() -> Iterator[Figure]:
 
 
 def fill_archive(archive: Path) -> None:
-    """Write the archive's blobs, one an hour, with rows that are made of their number."""
+    """Write the archive's blobs, one per hour, with rows computed from their number."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")
     an_hour = ROWS // HOURS
@@ -88,7 +88,7 @@ def fill_archive(archive: Path) -> None:
 
 
 def measure_copy(archive: Path, target: Path, form: str) -> float:
-    """Return how long DuckDB's own COPY takes."""
+    """Return the seconds of DuckDB's COPY."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")
     source = f"read_parquet('{archive}/**/*.parquet')"
@@ -101,10 +101,10 @@ def measure_copy(archive: Path, target: Path, form: str) -> float:
 
 
 def measure_download(running: RunningService, form: str, hours: int) -> float:
-    """Download some hours and return how long it took until the job was completed.
+    """Download some hours and return the seconds until the job was completed.
 
     Raises:
-        RuntimeError: it was not, or rows are missing.
+        RuntimeError: if the job failed, or rows are missing.
     """
     body = {
         "format": form,
@@ -117,17 +117,17 @@ def measure_download(running: RunningService, form: str, hours: int) -> float:
         job = call(running, job["statusUrl"])
     seconds = time.perf_counter() - started
     if job["status"] != "completed" or job["progress"]["rows"] != ROWS // HOURS * hours:
-        raise RuntimeError(f"the download did not give the rows: {json.dumps(job)[:500]}")
+        raise RuntimeError(f"the download failed or lacks rows: {json.dumps(job)[:500]}")
     return seconds
 
 
 class LoadMonitor:
-    """Looks at a service while something else is done: how long it takes to answer, and how much memory it holds."""
+    """Measures response times and memory of a service during a block."""
 
     def __init__(self, running: RunningService) -> None:
         self._running = running
         self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._look)
+        self._thread = threading.Thread(target=self._run)
         self._spent: list[float] = []
         self.peak_mb = 0.0
 
@@ -140,10 +140,10 @@ class LoadMonitor:
 
     @property
     def p99_ms(self) -> float:
-        """What all but one in a hundred answers took at most."""
+        """99th percentile of the response times."""
         return statistics.quantiles(self._spent, n=100)[-1] * 1000
 
-    def _look(self) -> None:
+    def _run(self) -> None:
         while not self._ends.wait(PROBE_SECONDS):
             started = time.perf_counter()
             with urllib.request.urlopen(f"{self._running.url}/healthz", timeout=60) as reply:  # noqa: S310  our own

@@ -1,4 +1,4 @@
-"""The longest time for which one legal request keeps the service from answering others."""
+"""Longest time for which one legal request blocks the replies to others."""
 
 import os
 import subprocess
@@ -26,14 +26,14 @@ class HealthzProbe:
     """A process that calls ``/healthz`` without a pause.
 
     Attributes:
-        replies: begin and duration of each call so far, seconds of ``time.monotonic``.
+        replies: start and duration of each call so far, seconds of ``time.monotonic``.
     """
 
     process: subprocess.Popen[str]
     replies: list[tuple[float, float]] = field(default_factory=list)
 
     def longest_call(self, since: float, until: float) -> float:
-        """Return the longest call, in milliseconds, that lay at least in part between two times."""
+        """Return the longest call in milliseconds that overlaps an interval."""
         self._read(until)
         spans = [seconds for begun, seconds in self.replies if begun + seconds >= since and begun <= until]
         return max(spans, default=0.0) * 1000
@@ -47,7 +47,7 @@ class HealthzProbe:
 
 @contextmanager
 def run_probe(url: str) -> Iterator[HealthzProbe]:
-    """Call ``/healthz`` of a service from a process of its own for as long as the block takes."""
+    """Call ``/healthz`` of a service from another process while the block runs."""
     command = [sys.executable, "-m", "bench.healthz_probe", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -76,7 +76,7 @@ def event_loop() -> Iterator[Figure]:
 
 
 def _measure_blocking(running: RunningService, probe: HealthzProbe, attack: Attack) -> tuple[float, int]:
-    """Return the shortest of some attempts, so that another process of the machine counts least, and the status."""
+    """Return the shortest of some attempts, to reduce the effect of other processes, and the status."""
     longest = float("inf")
     status = 0
     for _ in range(_REPEATS):

@@ -1,7 +1,7 @@
-"""Rules that keep a regular expression linear in its text, checked on its parsed form.
+"""Rules that guarantee linear time of a regular expression, checked on its parsed form.
 
-Three forms take quadratic or exponential time on some text: a repetition inside a repetition, two repetitions in a row
-that take the same characters, and a search whose attempts begin inside what an earlier attempt has read in vain.
+Three forms take quadratic or exponential time on some text: a repetition inside a repetition, two adjacent repetitions
+that accept the same characters, and a search that restarts inside text which an earlier attempt has already read.
 """
 
 import importlib
@@ -15,7 +15,7 @@ _constants: Any = importlib.import_module("re._constants")
 _parser: Any = importlib.import_module("re._parser")
 
 _UNBOUNDED: Final = 1_000
-"""A repetition that may go on for longer counts as one without a bound."""
+"""A repetition with a larger maximum counts as unbounded."""
 _SAMPLE: Final = "".join(map(chr, (*range(256), 0x660, 0x2028, 0x4E00)))
 _BACKTRACKING: Final = (_constants.MAX_REPEAT, _constants.MIN_REPEAT)
 _REPEATS: Final = (*_BACKTRACKING, _constants.POSSESSIVE_REPEAT)
@@ -45,9 +45,9 @@ class _RuleChecker:
         for index, item in enumerate(items):
             if _is_unbounded(item) and item[0] in _BACKTRACKING:
                 if self._repeats_ambiguously(item):
-                    yield "a repetition inside a repetition takes the same characters"
+                    yield "a repetition inside a repetition accepts the same characters"
                 if self._meets_repetition(self.accepted_characters([item]), items[index + 1 :])[0]:
-                    yield "two repetitions in a row take the same characters"
+                    yield "two adjacent repetitions accept the same characters"
             for part in _parts(item):
                 yield from self.check_sequence(part)
 
@@ -59,14 +59,14 @@ class _RuleChecker:
                     continue
                 run = self.accepted_characters([item])
                 if not any(self._separates(before, run) for before in way[:index]):
-                    yield "a search may begin anew at each character of a repetition"
+                    yield "a search may restart at each character of a repetition"
 
     def accepted_characters(self, items: Items) -> frozenset[str]:
-        """Return the characters of the sample that items can take anywhere."""
+        """Return the characters of the sample that items accept anywhere."""
         return frozenset().union(*(self._item_characters(item) for item in items))
 
     def sample(self, items: Items) -> str:
-        """Return a short text that items match, as far as single characters say."""
+        """Return a short text that items match, judged by single characters."""
         text = ""
         for item in items:
             operation, value = item
@@ -104,7 +104,7 @@ class _RuleChecker:
         )
 
     def _separates(self, item: Item, run: frozenset[str]) -> bool:
-        """Return whether an item matches at no place within a run: it takes another character, or needs a border."""
+        """Return whether an item cannot match within a run, because it accepts other characters or needs a boundary."""
         operation, value = item
         if operation is _constants.AT:
             is_word = all(each.isalnum() or each == "_" for each in run)
@@ -138,7 +138,7 @@ class _RuleChecker:
         return found
 
     def _meets_repetition(self, run: frozenset[str], items: Items) -> tuple[bool, bool]:
-        """Return whether a repetition of a run's characters follows, and whether a separator comes before any."""
+        """Return whether a repetition of a run's characters follows, and whether a separator precedes it."""
         for item in items:
             if _is_unbounded(item) and self._first([item]) & run:
                 return True, False
@@ -151,7 +151,7 @@ class _RuleChecker:
 
 
 def _flatten(items: Any) -> Items:
-    """Return a sequence with its plain groups taken apart."""
+    """Return a sequence with the content of plain groups inlined."""
     found: list[Item] = []
     for item in items:
         if item[0] is _constants.SUBPATTERN:
@@ -207,9 +207,9 @@ def _may_be_empty(item: Item) -> bool:
 
 
 def build_hard_texts(expression: Expression) -> list[tuple[str, str]]:
-    """Return texts that an expression takes longest on: a beginning, and a part to be repeated and never ended.
+    """Return the slowest texts for an expression, as a beginning and a part that is repeated without an end.
 
-    The parts are what each of its repetitions takes, alone and with what stands before it, and the whole of a match.
+    The parts are the texts of each of its repetitions, alone and with the text before it, and of a whole match.
     """
     tree = expression.tree()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))

@@ -1,4 +1,4 @@
-"""Time of every regular expression on the texts that are hardest for it, at 64 KiB and at twice that."""
+"""Time of every regular expression on its slowest texts, at 64 KiB and at 128 KiB."""
 
 import re
 import time
@@ -18,9 +18,9 @@ MOST_MILLISECONDS: Final = 50
 _REPEATS: Final = 5
 _ATTEMPTS: Final = 5
 _LEAST_SECONDS: Final = 0.01
-"""A call that is shorter at twice the length says nothing about its growth."""
+"""Calls that are shorter at twice the length are too short to measure growth."""
 type _Work = Callable[[Any], Iterator[object]]
-"""Yields after each step; between two steps other threads may run."""
+"""Yields after each step; other threads may run between two steps."""
 
 _KQL_UNITS: Final = (
     '"\\',
@@ -57,10 +57,10 @@ def expression_times() -> Iterator[Figure]:
 
 
 def _measure_growth(work: _Work, make: Callable[[int], Any]) -> float:
-    """Return how often the seconds at the length a text of twice the length takes.
+    """Return the ratio of the times at twice the length and at the length.
 
-    Both texts are measured one after the other, so that a change of the processor's speed affects both. A large ratio
-    is measured again: quadratic time stays, the work of other processes does not.
+    Both texts are measured in turn, so that a change of the processor's speed affects both. A large ratio is measured
+    again: quadratic time remains, the effect of other processes does not.
     """
     short_text, long_text = make(LENGTH), make(2 * LENGTH)
     ratio = float("inf")
@@ -73,7 +73,7 @@ def _measure_growth(work: _Work, make: Callable[[int], Any]) -> float:
 
 
 def _measure_longest_step(work: _Work, text: Any) -> float:
-    """Return the seconds of the longest step, which lets no other thread run, as the shortest of some runs."""
+    """Return the seconds of the longest step, which blocks other threads, as the shortest of some runs."""
     best = float("inf")
     for _ in range(_REPEATS):
         longest, begun = 0.0, time.thread_time()
@@ -89,7 +89,7 @@ def _cases() -> Iterator[tuple[str, _Work, Callable[[int], Any]]]:
         if expression.pattern is not None:
             yield from _expression_cases(expression)
     for unit in _KQL_UNITS:
-        # Of `blank` only the growth counts: it is Python, and other threads run meanwhile.
+        # Only the growth of `blank` matters: it is Python code, so other threads can run.
         yield "blank", lambda text: (mask_literals(text) for _ in range(1)), partial(_build_text, "", unit)
         yield "tokens", tokenize, partial(_build_text, "", unit)
 
@@ -111,7 +111,7 @@ def _build_text(begin: str, unit: str, length: int, *, is_bytes: bool = False) -
 
 
 def _measure_seconds(work: _Work, text: Any) -> float:
-    """Return the shortest of some runs, in processor time: other processes then count least."""
+    """Return the shortest of some runs in processor time, which reduces the effect of other processes."""
     best = float("inf")
     for _ in range(_REPEATS):
         started = time.thread_time()

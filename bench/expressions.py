@@ -1,4 +1,4 @@
-"""Every regular expression of the service, found in its source, and the texts that are hardest for each."""
+"""Search for every regular expression in the source of the service."""
 
 import ast
 import importlib
@@ -22,9 +22,9 @@ class Expression:
 
     Attributes:
         place: file and line.
-        pattern: its text, str or bytes; None where the source builds it at run time.
-        flags: of the module ``re``.
-        is_anchored: whether it is tried at one place of a text only, and not searched for.
+        pattern: text of the pattern, str or bytes; None if the source builds it at run time.
+        flags: flags of the module ``re``.
+        is_anchored: whether it is only applied at one position of a text, without a search.
     """
 
     place: str
@@ -38,7 +38,7 @@ class Expression:
 
 
 def find_expressions() -> Iterator[Expression]:
-    """Yield every expression in the source of the service, its modules imported for the values of constants."""
+    """Yield every expression in the source of the service; modules are imported for the values of constants."""
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
@@ -76,7 +76,7 @@ def _flags(call: ast.Call) -> ast.expr:
 
 
 def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
-    """Return the value of an expression of constants and module names, None for any other."""
+    """Return the value of an expression of constants and module names, otherwise None."""
     if any(isinstance(each, ast.Call | ast.Subscript) for each in ast.walk(node)):
         return None
     source = compile(ast.fix_missing_locations(ast.Expression(body=node)), "<pattern>", "eval")

@@ -1,4 +1,4 @@
-"""A server that sends messages to all its clients once they are there: the Web PubSub stand-in, or websockets alone.
+"""Server that sends messages to all its clients once they have connected: the Web PubSub stand-in or websockets.
 
 ``python -m bench.fan_out_server (stand-in|bare) CLIENTS MESSAGES`` prints its port.
 """

@@ -1,4 +1,4 @@
-"""What a benchmark gives."""
+"""Figures, the results of benchmarks."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ class Figure:
 
     Attributes:
         name: unique, snake_case.
-        value: in ``unit``.
-        at_least: the figure holds when it is not below this.
-        at_most: the figure holds when it is not above this.
-        detail: what the figure was made from.
+        value: value in ``unit``.
+        at_least: lower bound, or None.
+        at_most: upper bound, or None.
+        detail: measurements behind the figure.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Figure:
 
 
 class ToolMissingError(Exception):
-    """A benchmark cannot run, or not all of it, without a tool; the message says which, and how to get it."""
+    """A benchmark requires a missing tool; the message says which, and how to install it."""
 
 
 type Benchmark = Callable[[], Iterator[Figure]]

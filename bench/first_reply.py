@@ -1,6 +1,7 @@
-"""One start of the app, timed: ``python -m bench.first_reply PATH`` prints the seconds until import and reply.
+"""Time of one start of the app: ``python -m bench.first_reply PATH`` prints the seconds until import and reply.
 
-The door is asked without the worker, whose own start is the platform's; ``BENCH_TOKEN`` holds the caller's token.
+The request pipeline is called without the worker, whose start is up to the platform. ``BENCH_TOKEN`` is the caller's
+token.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ STARTED = time.perf_counter()
 
 
 async def _send_request(path: str) -> int:
-    from functions.http_blueprint import get_pipeline  # noqa: PLC0415  its import is what is timed
+    from functions.http_blueprint import get_pipeline  # noqa: PLC0415  its import is timed
     from shared.http.messages import Request  # noqa: PLC0415  the same
 
     headers = {"authorization": f"Bearer {os.environ['BENCH_TOKEN']}"}
@@ -21,8 +22,8 @@ async def _send_request(path: str) -> int:
 
 
 def main(path: str) -> None:
-    """Import the app, ask it once, and print the two times and the reply's status."""
-    import function_app  # noqa: F401, PLC0415  its import is what is timed
+    """Import the app, send one request, and print the two times and the reply's status."""
+    import function_app  # noqa: F401, PLC0415  its import is timed
 
     imported = time.perf_counter()
     status = asyncio.run(_send_request(path))
@@ -32,5 +33,5 @@ def main(path: str) -> None:
 if __name__ == "__main__":
     main(sys.argv[1])
     sys.stdout.flush()
-    # What was opened for the one reply is left to the end of the process.
+    # Exit without closing resources: the process ends anyway.
     os._exit(0)

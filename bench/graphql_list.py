@@ -1,4 +1,4 @@
-"""A list of 1,000 connections with surfaces and queries over GraphQL, beside stock Ariadne over the same schema."""
+"""List of 1,000 connections with surfaces and queries over GraphQL, against plain Ariadne over the same schema."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ _AT = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def graphql_list() -> Iterator[Figure]:
-    """Answer the same request with both in turn, several times, and compare medians."""
+    """Execute the same request with both in turn, several times, and compare medians."""
     with lift_limits():
         ours, stock = asyncio.run(_measure())
     ratio = statistics.median(stock) / statistics.median(ours)
@@ -39,7 +39,7 @@ def graphql_list() -> Iterator[Figure]:
 
 
 def build_catalog(connections: int = CONNECTIONS, surfaces: int = SURFACES) -> Catalog:
-    """Return a workspace whose connections belong to a surface each, and each surface to two queries."""
+    """Return a workspace in which each connection has a surface, and each surface two queries."""
     sources = [
         Connection(lookup=f"c-{number}", name=f"Connection {number}", type=ConnectionType.CLOUD_EVENT_HUB)
         for number in range(connections)
@@ -65,7 +65,7 @@ def build_catalog(connections: int = CONNECTIONS, surfaces: int = SURFACES) -> C
 
 
 class CountingStores:
-    """The stores that a request reads, counting."""
+    """Stores of a request that count its reads."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.count = 0
@@ -83,13 +83,13 @@ class CountingStores:
 
 
 def build_service(reads: CountingStores) -> GraphQLService:
-    """Return the interface over these stores, without an engine."""
+    """Return the GraphQL service over these stores, without an engine."""
     return GraphQLService(reads.current, cast("Any", reads), cast("Any", None), cast("Any", None))
 
 
 @contextmanager
 def lift_limits() -> Iterator[None]:
-    """Let a page hold everything, at whatever cost."""
+    """Allow pages of any size and cost while the block runs."""
     kept = paging.MAX_SIZE, paging.MAX_SIZE, limits.MAX_COST
     try:
         _set_limits(CONNECTIONS, CONNECTIONS, 10**9)
@@ -115,7 +115,7 @@ async def _measure() -> tuple[list[float], list[float]]:
 
     stock = await _build_ariadne_call(service, body)
     if json.loads(await ours()) != json.loads(await stock()):
-        raise RuntimeError("the two answer differently")
+        raise RuntimeError("the replies differ")
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(ROUNDS):
         for taken, call in zip(times, (ours, stock), strict=True):
@@ -127,7 +127,7 @@ async def _measure() -> tuple[list[float], list[float]]:
 
 async def _build_ariadne_call(service: GraphQLService, body: bytes) -> Callable[[], Awaitable[bytes]]:
     """Return the same request through Ariadne's ASGI application, with the same resolvers and context."""
-    from ariadne.asgi import GraphQL  # noqa: PLC0415  as late as the service itself imports it
+    from ariadne.asgi import GraphQL  # noqa: PLC0415  the service imports it lazily, too
 
     context = await service.build_context(CALLER, states=True)
     application = GraphQL(service.schema, context_value=context)

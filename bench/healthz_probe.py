@@ -1,4 +1,4 @@
-"""``python -m bench.healthz_probe URL``: call ``/healthz`` again and again; print begin and duration of each call."""
+"""``python -m bench.healthz_probe URL``: call ``/healthz`` repeatedly; print start and duration of each call."""
 
 import http.client
 import sys
@@ -9,7 +9,7 @@ PAUSE_SECONDS = 0.002
 
 
 def main(url: str) -> None:
-    """Call until the process is ended."""
+    """Call until the process is terminated."""
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port)
     while True:

@@ -1,4 +1,4 @@
-"""What the app adds to the import time of the packages that any such app imports."""
+"""Import time of the app relative to the packages that any such app imports."""
 
 import statistics
 import subprocess
@@ -14,7 +14,7 @@ FLOOR = "azure.functions, azure.durable_functions, pydantic"
 
 
 def import_time() -> Iterator[Figure]:
-    """Import function_app and the floor in turn, each in a process of its own."""
+    """Import function_app and the reference packages in turn, each in its own process."""
     floor, app = [], []
     for _ in range(RUNS):
         floor.append(_measure_import(FLOOR))

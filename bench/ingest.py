@@ -1,4 +1,4 @@
-"""How fast telemetry comes in: over HTTP until it is acknowledged, and until it is in the table."""
+"""Speed of ingestion over HTTP: until the acknowledgement, and until the rows are in the table."""
 
 import json
 import time
@@ -13,7 +13,7 @@ BATCH = 500
 CONNECTIONS = 4
 WAIT_SECONDS = 120
 LEAST_PER_SECOND = 2_000
-"""Far below what is measured; a fall beneath it is a defect, not a slow machine."""
+"""Far below the measured rate; a lower rate is a defect, not a slow machine."""
 
 
 def ingest() -> Iterator[Figure]:
@@ -30,16 +30,16 @@ def ingest() -> Iterator[Figure]:
 
 
 def build_messages(count: int, batch: int) -> Iterator[list[dict[str, Any]]]:
-    """Give batches of messages of about 150 bytes."""
+    """Yield batches of messages of about 150 bytes."""
     for first in range(0, count, batch):
         yield [_build_message(number) for number in range(first, min(first + batch, count))]
 
 
 def wait_for_rows(running: RunningService, rows: int) -> None:
-    """Return when the table holds that many rows.
+    """Wait until the table has a number of rows.
 
     Raises:
-        TimeoutError: it does not get there.
+        TimeoutError: if the rows are missing after the time limit.
     """
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:
@@ -47,7 +47,7 @@ def wait_for_rows(running: RunningService, rows: int) -> None:
         if reply["results"][0]["Count"] >= rows:
             return
         time.sleep(0.05)
-    raise TimeoutError(f"the table does not hold {rows} rows after {WAIT_SECONDS} s")
+    raise TimeoutError(f"the table has fewer than {rows} rows after {WAIT_SECONDS} s")
 
 
 def _build_message(number: int) -> dict[str, Any]:

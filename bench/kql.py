@@ -1,4 +1,4 @@
-"""What an operator that the endpoint adds to its translator costs beside the SQL that a person would write for it."""
+"""Cost of the operators that the endpoint adds to its translator, against hand-written SQL."""
 
 import statistics
 import tempfile
@@ -26,7 +26,7 @@ ROWS = 1_000_000
 DEVICES = 200
 RUNS = 5
 MOST_TIMES = 3
-"""How many times as long a query may take as what a person would write for it."""
+"""Maximum time of a query relative to hand-written SQL."""
 MEMORY_BYTES = 1_000_000_000
 
 
@@ -43,7 +43,7 @@ def kql() -> Iterator[Figure]:
 
 
 def _prepare(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, list[str]], Mapping[str, str]]:
-    """Do what the endpoint and its translator do when they start; return the schema and the columns' types."""
+    """Start the translator like the endpoint; return the schema and the columns' types."""
     load(connection, create_views(connection, folder), MEMORY_BYTES)
     bound_expansion()
     for extension in EXTENSIONS:
@@ -72,7 +72,7 @@ def _measure_medians(connection: duckdb.DuckDBPyConnection, ours: str, theirs: s
             answers[sql] = len(connection.execute(sql).fetchall())
             measured.append((time.perf_counter() - started) * 1000)
     if answers[ours] != answers[theirs]:
-        raise RuntimeError(f"{answers[ours]} rows, where the SQL gives {answers[theirs]}: {ours}")
+        raise RuntimeError(f"{answers[ours]} rows instead of the {answers[theirs]} rows of the SQL: {ours}")
     return statistics.median(times[ours]), statistics.median(times[theirs])
 
 

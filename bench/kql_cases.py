@@ -1,16 +1,16 @@
-"""Queries over sets of rows, in both languages."""
+"""Queries over sets of rows, in KQL and SQL."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A query in both languages; the answers have equally many rows.
+    """A query in both languages with the same number of result rows.
 
     Attributes:
         name: unique, snake_case.
         kql: the query.
-        sql: what a person would write for it.
+        sql: hand-written SQL with the same result.
     """
 
     name: str

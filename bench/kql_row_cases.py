@@ -1,4 +1,4 @@
-"""Queries whose rows look at their neighbours, in both languages."""
+"""Queries with window functions, in KQL and SQL."""
 
 from bench.kql_cases import Case
 

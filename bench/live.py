@@ -1,4 +1,4 @@
-"""How many messages a second reach live clients, beside the websockets library's own broadcast."""
+"""Messages per second to live clients, against the websockets library's broadcast."""
 
 import asyncio
 import base64
@@ -24,7 +24,7 @@ _FRAME_BYTES = len(MESSAGE) + 4
 
 
 def live_fan_out() -> Iterator[Figure]:
-    """Give the ratio of deliveries a second, stand-in to bare broadcast, each the median of runs in turn."""
+    """Yield the ratio of deliveries per second, stand-in to bare broadcast, as medians of alternating runs."""
     rates: dict[str, list[float]] = {"stand-in": [], "bare": []}
     for _ in range(_ROUNDS):
         for server, measured in rates.items():
@@ -54,7 +54,7 @@ def _measure_rate(server: str) -> float:
 
 
 async def _measure_deliveries(port: int) -> float:
-    """Connect every client and return the seconds from the first byte that one receives to the last of all."""
+    """Connect all clients and return the seconds from the first received byte to the last one."""
     loop = asyncio.get_running_loop()
     clients = [_ByteCountingClient(port, loop.create_future()) for _ in range(_CLIENTS)]
     for client in clients:
@@ -68,7 +68,7 @@ async def _measure_deliveries(port: int) -> float:
 
 
 class _ByteCountingClient(asyncio.Protocol):
-    """A client that counts bytes: what it costs must not be what is measured."""
+    """A client that only counts bytes, so that its cost does not affect the measurement."""
 
     def __init__(self, port: int, done: asyncio.Future[None]) -> None:
         self.began = 0.0

@@ -1,4 +1,4 @@
-"""How soon impulses reach those who listen, and what that costs ingestion."""
+"""Latency of the live stream, and its cost for ingestion."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ _LATEST_SECONDS = 60.0
 
 
 def ingest_with_live() -> Iterator[Figure]:
-    """Compare ingestion beside the live stream, with a listener, and the archive to ingestion alone."""
+    """Compare ingestion during the live stream, with and without a listener, to ingestion alone."""
     modes = {"alone": (_DISABLED, False), "unheard": ({}, False), "beside": ({}, True)}
     rates: dict[str, list[float]] = {name: [] for name in modes}
     for _ in range(2):
@@ -40,7 +40,7 @@ def ingest_with_live() -> Iterator[Figure]:
 
 
 def live_stream() -> Iterator[Figure]:
-    """Send telemetry of ten machines at an even pace to two hundred listeners, each of which hears one machine."""
+    """Send telemetry of ten machines at an even pace to two hundred listeners of one machine each."""
     heard = uvloop.run(_run())
     delays = sorted(delay for listener in heard for delay in listener.delays)
     due = LISTENERS // SOURCES * EVENTS_PER_SECOND * SECONDS
@@ -86,10 +86,10 @@ class LiveStreamListener:
     """A listener of one machine.
 
     Attributes:
-        source: the machine's connection.
-        numbers: of the impulses heard, in order.
-        delays: seconds from each one's sending to its arrival.
-        ready: set once it listens.
+        source: connection of the machine.
+        numbers: numbers of the received impulses, in order.
+        delays: seconds from the sending of each impulse to its arrival.
+        ready: set when the listener is connected.
     """
 
     source: str
@@ -98,7 +98,7 @@ class LiveStreamListener:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def listen(self, session: aiohttp.ClientSession, url: str, count: int) -> None:
-        """Hear so many impulses."""
+        """Receive ``count`` impulses."""
         async with session.ws_connect(f"{url}/oi-api/live-stream?connection={self.source}", max_msg_size=0) as socket:
             self.ready.set()
             async for message in socket:
@@ -117,10 +117,10 @@ async def _run() -> list[LiveStreamListener]:
 
 
 async def measure(running: RunningService, seconds: int) -> list[LiveStreamListener]:
-    """Return what two hundred listeners heard of telemetry at an even pace.
+    """Return two hundred listeners after they received telemetry at an even pace.
 
     Raises:
-        TimeoutError: they did not hear everything in time.
+        TimeoutError: if impulses are missing after the time limit.
     """
     listeners = [LiveStreamListener(f"machine-{number % SOURCES}") for number in range(LISTENERS)]
     each = EVENTS_PER_SECOND // SOURCES * seconds
@@ -135,7 +135,7 @@ async def measure(running: RunningService, seconds: int) -> list[LiveStreamListe
 
 
 async def _send_telemetry(session: aiohttp.ClientSession, url: str, source: int, count: int) -> None:
-    """Send a machine's telemetry, a tenth of a second at a time."""
+    """Send a machine's telemetry in batches of a tenth of a second."""
     batch = EVENTS_PER_SECOND // SOURCES // POSTS_PER_SECOND
     started = asyncio.get_running_loop().time() + source / SOURCES / POSTS_PER_SECOND
     for turn, first in enumerate(range(0, count, batch)):

@@ -1,6 +1,6 @@
-"""Requests at a fixed rate, whatever the service makes of them: latencies count from the moment each was due.
+"""Load generator with a fixed request rate. Latencies count from the time at which each request was due.
 
-A caller that waits for its answer before it asks again slows down with the service, and never sees what a crowd sees.
+A caller that waits for each reply slows down together with the service, and so never measures an overload.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RequestOutcome:
-    """What became of one request.
+    """Result of one request.
 
     Attributes:
-        due: when it was to be sent, seconds of ``time.perf_counter``.
-        seconds: from then to the end of its answer.
-        status: of the answer; 0 for none.
-        retry_after: whether the answer says when to come again.
-        late: by how much this process itself was late to ask, which is in ``seconds``.
+        due: time at which it should be sent, seconds of ``time.perf_counter``.
+        seconds: from that time to the end of its reply.
+        status: status of the reply; 0 without a reply.
+        retry_after: whether the reply has a Retry-After header.
+        late: delay of this process in sending it, which is included in ``seconds``.
     """
 
     due: float
@@ -38,14 +38,14 @@ class RequestOutcome:
 
     @property
     def accepted(self) -> bool:
-        """Whether the service did what was asked."""
+        """Whether the service executed the request."""
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
 def build_raw_request(
     method: str, path: str, token: str = "", body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> bytes:
-    """Return a request as it stands on the wire."""
+    """Return a request in the format of HTTP/1.1."""
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1"]
     lines += [f"Authorization: Bearer {token}"] if token else []
     lines += [f"Content-Length: {len(body)}"] if body else []
@@ -56,30 +56,30 @@ def build_raw_request(
 def offer(
     url: str, requests: Sequence[bytes], rate: float, seconds: float, *, connections: int = 900
 ) -> list[RequestOutcome]:
-    """Send requests in turn at a rate, and return their outcomes in the order of the answers.
+    """Send requests in turn at a rate, and return their outcomes in the order of the replies.
 
     Args:
-        url: of the service.
-        requests: as they stand on the wire.
+        url: address of the service.
+        requests: requests in the format of HTTP/1.1.
         rate: requests per second.
-        seconds: how long.
-        connections: most that are open at once; a request that finds none free waits, and its time runs.
+        seconds: duration.
+        connections: maximum number of open connections; a request waits for a free one while its time runs.
     """
     return uvloop.run(_offer(ConnectionPool(url, connections), requests, rate, seconds))
 
 
 def saturate(url: str, requests: Sequence[bytes], seconds: float, *, connections: int = 16) -> float:
-    """Return how many requests a second are done for pool that each wait for their answer."""
+    """Return the completed requests per second of callers that each wait for their reply."""
     outcomes = uvloop.run(_saturate(ConnectionPool(url, connections), requests, seconds, connections))
     return sum(outcome.accepted for outcome in outcomes) / seconds
 
 
 class ConnectionPool:
-    """A number of connections, and the requests that wait for one.
+    """A limited number of connections, and a queue of requests.
 
     Args:
-        url: of the service.
-        connections: most that are open at once.
+        url: address of the service.
+        connections: maximum number of open connections.
     """
 
     def __init__(self, url: str, connections: int) -> None:
@@ -95,13 +95,13 @@ class ConnectionPool:
         self.outcomes: list[RequestOutcome] = []
 
     def send(self, request: bytes, due: float) -> None:
-        """Send a request as soon as there is a connection for it."""
+        """Send a request as soon as a connection is free."""
         self.sent += 1
         self._waiting.append((due, time.perf_counter() - due, request))
         self._dispatch()
 
     async def wait_for_replies(self) -> list[RequestOutcome]:
-        """Wait for the answers; what has none by then failed."""
+        """Wait for the replies; requests without a reply at the time limit count as failed."""
         deadline = time.perf_counter() + PATIENCE_SECONDS
         while len(self.outcomes) < self.sent and time.perf_counter() < deadline:  # noqa: ASYNC110  polled, not signalled
             await asyncio.sleep(TICK_SECONDS)
@@ -112,7 +112,7 @@ class ConnectionPool:
         return self.outcomes
 
     def finish(self, connection: "_Connection", outcome: RequestOutcome, *, alive: bool) -> None:
-        """Note an outcome, and use the connection again."""
+        """Record an outcome and reuse the connection."""
         self.outcomes.append(outcome)
         if alive:
             self._free.append(connection)
@@ -121,7 +121,7 @@ class ConnectionPool:
         self._dispatch()
 
     def remove(self, connection: "_Connection") -> None:
-        """Forget a connection that was closed."""
+        """Remove a closed connection."""
         self._connections.discard(connection)
         if connection in self._free:
             self._free.remove(connection)
@@ -158,7 +158,7 @@ class ConnectionPool:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection; it reads what this service sends: answers with a Content-Length."""
+    """One connection, which reads replies with a Content-Length."""
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool

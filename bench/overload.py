@@ -1,4 +1,4 @@
-"""Twice as many requests as the service can do: how long accepted ones take, how many they are, when it is over."""
+"""Twice the requests of the service's capacity: latency and number of accepted ones, and time to recover."""
 
 import os
 import statistics
@@ -11,7 +11,7 @@ from bench.offered_load import RequestOutcome, build_raw_request, offer, saturat
 from bench.running import RunningService, run_service
 
 LEAD_SECONDS = 5.0
-"""Offered before anything counts: the service works a burst off, and takes two seconds to see that it is none."""
+"""Load before the measurement: the service absorbs a burst, and needs two seconds to detect an overload."""
 SECONDS = float(os.environ.get("OVERLOAD_SECONDS", "20"))
 CALLERS = 64
 OVERLOAD_FACTOR = 2
@@ -20,7 +20,7 @@ VALID_STATUSES = frozenset({200, 201, 202, 429, 503})
 
 
 def overload() -> Iterator[Figure]:
-    """Find out what the service can do, offer twice as much, and then a little."""
+    """Measure the capacity of the service, offer twice as much, and then a little."""
     with run_service() as running:
         requests = build_mixed_requests(running)
         saturate(running.url, requests, 3, connections=CALLERS)
@@ -59,7 +59,7 @@ def build_mixed_requests(running: RunningService) -> Sequence[bytes]:
 
 
 def count_invalid_replies(outcomes: Sequence[RequestOutcome]) -> int:
-    """Return how many requests had no answer, a failure, or a refusal that does not say when to come again."""
+    """Return the number of requests with no reply, a failure, or a rejection without a Retry-After header."""
     refusals = (429, 503)
     return sum(
         each.status not in VALID_STATUSES or (each.status in refusals and not each.retry_after) for each in outcomes
@@ -67,7 +67,7 @@ def count_invalid_replies(outcomes: Sequence[RequestOutcome]) -> int:
 
 
 def measure_recovery(running: RunningService, requests: Sequence[bytes], capacity: float) -> float:
-    """Return after how many seconds a second of little load is answered whole."""
+    """Return the seconds until all requests of a light load are accepted for one second."""
     started = time.perf_counter()
     while time.perf_counter() - started < 2 * CALM_SECONDS:
         begun = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""Requests per second for 100 rows out of 200,000, beside datasette and roapi over the same rows, in one run."""
+"""Requests per second for 100 rows out of 200,000, against datasette and roapi over the same rows."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def peers() -> Iterator[Figure]:
     """Load the four in turn, several times, and compare medians of the rounds.
 
     Raises:
-        ToolMissingError: datasette or roapi is missing.
+        ToolMissingError: if datasette or roapi is missing.
     """
     for name in ("datasette", "roapi"):
         if not (PEERS / name).is_file():

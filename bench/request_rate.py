@@ -1,4 +1,4 @@
-"""What authentication and the door cost: an authenticated trivial route beside /healthz."""
+"""Cost of authentication and the request pipeline: an authenticated trivial route against /healthz."""
 
 import statistics
 from collections.abc import Iterator

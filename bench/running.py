@@ -1,4 +1,4 @@
-"""A service of the benchmark's own, and a load of requests against it."""
+"""A local service for benchmarks, and load generators."""
 
 import asyncio
 import json
@@ -25,10 +25,10 @@ class RunningService:
     """A running service.
 
     Attributes:
-        url: its address.
-        token: of a member that may query and send telemetry.
-        pid: of the host's process.
-        folder: its data directory.
+        url: address of the service.
+        token: token of a member with the rights to query and to send telemetry.
+        pid: process id of the host.
+        folder: data directory.
     """
 
     url: str
@@ -38,13 +38,13 @@ class RunningService:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of an authenticated request."""
+        """Headers of an authenticated request."""
         return {"Authorization": f"Bearer {self.token}"}
 
 
 @contextmanager
 def run_service(settings: Mapping[str, str] | None = None, folder: Path | None = None) -> Iterator[RunningService]:
-    """Run a service over a fresh data directory, or the one given, with further settings."""
+    """Run a service over a new or a given data directory, with additional settings."""
     with ExitStack() as stack:
         directory = str(folder) if folder else stack.enter_context(_temporary_directory())
         environment = {
@@ -70,7 +70,7 @@ def _temporary_directory() -> AbstractContextManager[str]:
 
 
 def measure_request_rate(url: str, headers: dict[str, str], *, connections: int, seconds: float) -> float:
-    """Return how many requests a number of connections get answered; any status but 200 is an error."""
+    """Return the replies per second over a number of connections; any status but 200 is an error."""
     return asyncio.run(_measure_load(url, headers, connections, seconds))
 
 
@@ -94,7 +94,7 @@ async def _repeat_requests(session: aiohttp.ClientSession, url: str, ends_at: fl
 
 
 def post_all(url: str, headers: dict[str, str], bodies: Sequence[bytes], connections: int) -> float:
-    """Post every body over a number of connections and return the seconds that it took."""
+    """Post every body over a number of connections and return the seconds."""
     return asyncio.run(_post_all(url, headers, bodies, connections))
 
 
@@ -114,7 +114,7 @@ async def _post_all(url: str, headers: dict[str, str], bodies: Sequence[bytes], 
 
 
 def call(running: RunningService, path: str, body: object = None) -> dict[str, object]:
-    """Return the JSON reply to a GET, or to a POST of a body."""
+    """Return the JSON reply to a GET, or to a POST if there is a body."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(running.url + path, data=data, headers=running.headers)  # noqa: S310  our own
     with urllib.request.urlopen(request, timeout=120) as reply:  # noqa: S310  our own

@@ -1,1 +1,1 @@
-"""What is run by hand or by make."""
+"""Scripts for developers and operators, run by hand or by make."""

@@ -1,8 +1,8 @@
-"""Parses the commands of the operators' pages and scripts; see ``make check-commands``.
+"""Check the commands in the operators' pages and scripts; see ``make check-commands``.
 
-Run by the Python of ``.venv-azure-cli``. Each call of ``az`` goes through the parser of Azure CLI, which knows every
+Run this script with the Python of ``.venv-azure-cli``. Each call of ``az`` is parsed by Azure CLI, which knows every
 command and option but calls nothing. Each call of ``azd`` is compared with ``scripts/azd_options.json``, because azd is
-no Python package. Ends with 1 where a command is not understood.
+not a Python package. The exit code is 1 if a command is invalid.
 """
 
 import importlib
@@ -23,7 +23,7 @@ PAGES = [*sorted((ROOT / "docs").glob("azure*.md")), ROOT / "docs" / "operations
 SCRIPTS = sorted(path for path in (ROOT / "scripts" / "azure").iterdir() if path.is_file())
 AZD_OPTIONS = ROOT / "scripts" / "azd_options.json"
 VALUE = "VALUE"
-"""Replaces a variable and the output of a command."""
+"""Replacement of variables and of the output of commands."""
 
 NOT_IN_THE_CORE = {
     "az kusto cluster list",
@@ -35,9 +35,9 @@ NOT_IN_THE_CORE = {
     "az monitor app-insights query",
     "az monitor scheduled-query delete",
 }
-"""Commands of extensions, which are no part of the package azure-cli; they are not parsed."""
+"""Commands of extensions, which the package azure-cli lacks; they are not parsed."""
 KNOWN_BAD = ("az", "group", "show", "--name", VALUE, "--no-such-option", VALUE)
-"""A call that the parser must reject; where it does not, nothing was checked."""
+"""A call that the parser must reject; otherwise the parser checks nothing."""
 VARIABLE_COMMANDS = {"az deployment sub VALUE"}
 """Commands with a variable in their name; tests/infra/test_workflows.py runs them."""
 
@@ -69,7 +69,7 @@ def extract_shell_text(path: Path) -> Iterator[str]:
 
 
 def find_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> Iterator[Command]:
-    """Yield each call of the programs in a file, those inside substitutions and after ``xargs`` included."""
+    """Yield each call of the programs in a file, including substitutions and calls after ``xargs``."""
     for text in extract_shell_text(path):
         joined = text.replace("\\\n", " ")
         for start in re.finditer(rf"(?:^|(?<=[\s(|;&`]))(?:{'|'.join(programs)})(?= [a-z$\"])", joined, re.MULTILINE):
@@ -83,7 +83,7 @@ def find_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> Iter
 
 
 def _is_quoted(before: str) -> bool:
-    """Return whether a position lies in a quoted text and in no substitution of it."""
+    """Return whether a position is in a quoted text but not in a substitution."""
     line = before.rpartition("\n")[2]
     inside = line.rpartition("$(")[2]
     return inside.count('"') % 2 == 1 or inside.count("'") % 2 == 1
@@ -111,7 +111,7 @@ def _split_words(text: str) -> list[str]:
         elif char in "'\"":
             quote, word = char, word or ""
         elif char in "|;&)\n<>`" or (char == "#" and word is None):
-            # The number of a redirected descriptor is no word.
+            # The number of a redirected descriptor is not a word.
             if char in "<>" and word in {"1", "2"}:
                 word = None
             break
@@ -150,7 +150,7 @@ class AzureCli:
         self._names = commands | {name.rpartition(" ")[0] for name in commands}
 
     def error(self, words: tuple[str, ...]) -> str:
-        """Return what is wrong with a call, or an empty text. A mere name of a command or group need only exist."""
+        """Return the error of a call, or an empty text. The name of a command or group alone need only exist."""
         if " ".join(words[1:]) in self._names:
             return ""
         log = StringIO()
@@ -163,7 +163,7 @@ class AzureCli:
 
 
 def find_azd_error(words: tuple[str, ...], table: dict[str, Any]) -> str:
-    """Return what is wrong with a call of azd after a table of its commands and options, or an empty text."""
+    """Return the error of a call of azd by a table of its commands and options, or an empty text."""
     arguments = words[1:]
     count = next((n for n in range(len(arguments), 0, -1) if " ".join(arguments[:n]) in table["commands"]), 0)
     if not count:
@@ -174,7 +174,7 @@ def find_azd_error(words: tuple[str, ...], table: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Check every command and print those that are not understood; return the exit code."""
+    """Check every command, print the invalid ones and return the exit code."""
     os.environ["AZURE_CORE_COLLECT_TELEMETRY"] = "false"
     table = json.loads(AZD_OPTIONS.read_text(encoding="utf-8"))
     commands = [command for path in (*PAGES, *SCRIPTS) for command in find_commands(path)]

@@ -1,7 +1,7 @@
-"""Compare the properties in the Bicep templates with Azure's own definitions.
+"""Compare the properties in the Bicep templates with Azure's definitions.
 
-Azure's management SDKs are made from these definitions, and so is pulumi-azure-native, which stands in where no SDK is
-installed. ``python scripts/bicep_properties.py SITE_PACKAGES``: exit code 1 where a template uses an unknown name.
+Azure's management SDKs are generated from these definitions. So is pulumi-azure-native, which replaces missing SDKs.
+``python scripts/bicep_properties.py SITE_PACKAGES``: exit code 1 if a template uses an unknown name.
 """
 
 import re
@@ -32,9 +32,9 @@ FOLDERS = {
     "Microsoft.Storage": ["azure/mgmt/storage"],
     "Microsoft.Web": ["azure/mgmt/web"],
 }
-"""The folders with each provider's definitions; a provider that is missing here is an error."""
+"""Folders with each provider's definitions; a missing provider is an error."""
 DIFFERENT_SPELLINGS = {"Application_Type", "WorkspaceResourceId", "DisableLocalAuth", "odata.type"}
-"""Members whose names in Resource Manager begin with a capital or have a dot, and which Pulumi writes otherwise."""
+"""Members with a capital or a dot in their Resource Manager name, which Pulumi spells differently."""
 _NAMES = (
     re.compile(r'"key":\s*"([^"]+)"'),
     re.compile(r'rest_field\(\s*name="([^"]+)"'),
@@ -45,7 +45,7 @@ _NAMES = (
 
 
 def find_unknown_properties(packages: Path) -> Iterator[str]:
-    """Yield each name that a template uses and its provider does not have."""
+    """Yield each name that a template uses and its provider does not define."""
     for template in Templates().all:
         for symbol, kind, body in template.resources():
             known = _read_names(packages, kind.partition("/")[0]) | DIFFERENT_SPELLINGS
@@ -61,7 +61,7 @@ def _properties(body: Object) -> Object:
 @cache
 def _read_names(packages: Path, provider: str) -> frozenset[str]:
     if provider not in FOLDERS:
-        raise KeyError(f"the definitions of {provider} are not known: add them to FOLDERS")
+        raise KeyError(f"the definitions of {provider} are unknown: add them to FOLDERS")
     paths = [path for folder in FOLDERS[provider] for path in (packages / folder).rglob("*.py")]
     texts = [path.read_text(encoding="utf-8") for path in paths]
     found = {name for text in texts for pattern in _NAMES for name in pattern.findall(text)}

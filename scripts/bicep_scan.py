@@ -1,8 +1,8 @@
 """Scan the resources that the templates create with checkov.
 
-checkov's own reader of Bicep stops at many constructs without an error. So it reads the evaluated resources of two
-deployments instead, which together create every resource that a template declares.
-``python scripts/bicep_scan.py CHECKOV``: exit code 1 where a check fails, or anything was not read.
+checkov's Bicep parser skips many constructs without an error. So it reads the evaluated resources of deployments that
+together create every resource of the templates. ``python scripts/bicep_scan.py CHECKOV``: exit code 1 if a check fails,
+or a resource was not read.
 """
 
 import json
@@ -24,7 +24,7 @@ SCHEMA = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTempl
 
 
 def evaluate_deployments() -> dict[str, Deployment]:
-    """Return the deployments that are scanned, by name."""
+    """Return the deployments to scan, by name."""
     hub = {"serviceName": "live", "appUrl": "https://plant.example", "audience": "plant"}
     return {
         "everything": evaluate("everything"),
@@ -34,7 +34,7 @@ def evaluate_deployments() -> dict[str, Deployment]:
 
 
 def find_missing_resources(created: dict[str, Deployment]) -> set[str]:
-    """Return the resources that a template declares and none of the deployments creates, as ``file.symbol``."""
+    """Return the declared resources that no deployment creates, as ``file.symbol``."""
     declared = {f"{each.path.stem}.{symbol}" for each in Templates().all for symbol, _, _ in each.resources()}
     return declared - {resource.path for each in created.values() for resource in each.resources}
 
@@ -46,7 +46,7 @@ def to_arm(deployment: Deployment) -> dict[str, Any]:
 
 def _to_arm_resources(deployment: Deployment) -> Iterator[dict[str, Any]]:
     for index, each in enumerate(deployment.resources):
-        # Many extensions of other resources share a name, and checkov would count them as one.
+        # Many extension resources share a name, and checkov would count them as one.
         name = f"{each.name}-{index}" if each.type.startswith(("Microsoft.Insights", "Microsoft.Auth")) else each.name
         yield _replace_unknowns(each.body) | {"type": each.type, "apiVersion": each.version, "name": name}
 
@@ -60,7 +60,7 @@ def _replace_unknowns(value: Any) -> Any:
 
 
 def scan(checkov: str) -> int:
-    """Scan everything, print the result, and return the exit code."""
+    """Scan all deployments, print the result and return the exit code."""
     created = evaluate_deployments()
     written = sum(len(each.resources) for each in created.values())
     with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +71,7 @@ def scan(checkov: str) -> int:
         reply = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603  the Makefile's scanner
     result = json.loads(reply.stdout)
     summary = result["summary"]
-    faults = [f"{each} is created in no scanned deployment" for each in sorted(find_missing_resources(created))]
+    faults = [f"no scanned deployment creates {each}" for each in sorted(find_missing_resources(created))]
     failed = result.get("results", {}).get("failed_checks", [])
     faults += [f"{each['check_id']} {each['check_name']}: {each['resource']}" for each in failed]
     if summary["parsing_errors"] or summary["resource_count"] != written:

@@ -1,4 +1,4 @@
-"""Writes infra/bicep/cosmos-containers.json from the adapters' definitions: ``python scripts/cosmos_containers.py``."""
+"""Write infra/bicep/cosmos-containers.json from the adapters' definitions: ``python scripts/cosmos_containers.py``."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ TARGET = ROOT / "infra" / "bicep" / "cosmos-containers.json"
 
 
 def build_containers() -> list[dict[str, Any]]:
-    """Return the containers in the form in which Resource Manager takes them."""
+    """Return the containers in the format of Resource Manager."""
     return [_build_container(definition) for definition in CONTAINERS]
 
 

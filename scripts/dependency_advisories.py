@@ -1,7 +1,7 @@
-"""Looks the pinned packages up in the advisories of PyPI and npm; see ``make check-dependencies``.
+"""Look up the pinned packages in the advisories of PyPI and npm; see ``make check-dependencies``.
 
-Ends with 1 where an advisory is known of a pinned package. Where no source of advisories is reached nothing was
-checked, and the last line says so; that is 0, since a machine may be cut off, and 2 with ``--required``.
+The exit code is 1 if a pinned package has an advisory. If no source of advisories is reachable, nothing was checked and
+the last line says so; the exit code is then 0, since the machine may be offline, or 2 with ``--required``.
 """
 
 import json
@@ -19,19 +19,19 @@ ROOT = Path(__file__).parents[1]
 PINS = ROOT / "constraints.txt"
 LOCKS = ("web", "console", "tests/azurite", "tests/node_suites", "bench/lighthouse")
 KNOWN_BAD = "requests==2.32.3"
-"""A version that has an advisory; a source that does not know it is none, however friendly its answer."""
+"""A version with an advisory. A source that does not report it is not a source of advisories."""
 
 SECONDS = 600
 
 
 @dataclass
 class AdvisoryReport:
-    """What was found out about one set of packages.
+    """Advisories of one set of packages.
 
     Attributes:
-        name: of the set.
-        reached: whether a source of advisories answered.
-        found: what it says, a line each.
+        name: name of the set.
+        reached: whether a source of advisories replied.
+        found: advisories, one line each.
     """
 
     name: str
@@ -40,7 +40,10 @@ class AdvisoryReport:
 
 
 def check_python_packages() -> AdvisoryReport:
-    """Return what PyPI says of the pins; asks for one package alone first, since some mirrors keep no advisories."""
+    """Return PyPI's advisories of the pins.
+
+    A known bad package is checked first, since some mirrors have no advisories.
+    """
     with tempfile.TemporaryDirectory() as folder:
         canary = Path(folder) / "canary.txt"
         canary.write_text(f"{KNOWN_BAD}\n")
@@ -50,7 +53,7 @@ def check_python_packages() -> AdvisoryReport:
 
 
 def find_advisories(pins: Path) -> list[str]:
-    """Return the advisories that pip-audit finds for a file of pins, none where it gets no answer."""
+    """Return the advisories that pip-audit finds for a file of pins; an empty list without a reply."""
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--no-deps", "--disable-pip"]
     document = _parse_json(_run([*command, "--progress-spinner", "off", "--requirement", str(pins)]))
     found = []
@@ -60,7 +63,7 @@ def find_advisories(pins: Path) -> list[str]:
 
 
 def check_node_packages(folder: str) -> AdvisoryReport:
-    """Return what npm says of a lock file."""
+    """Return npm's advisories of a lock file."""
     npm = shutil.which("npm")
     document = _parse_json(_run([npm, "audit", "--package-lock-only", "--json"], ROOT / folder)) if npm else {}
     if "vulnerabilities" not in document:
@@ -89,16 +92,16 @@ def _parse_json(text: str) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what was found, and return how the command ends."""
+    """Print the advisories and return the exit code."""
     outcomes = [check_python_packages(), *(check_node_packages(folder) for folder in LOCKS)]
     for outcome in outcomes:
-        told = f"{len(outcome.found)} advisories" if outcome.reached else "NOT CHECKED"
-        print(f"{outcome.name}: {told}", *outcome.found, sep="\n  ")  # noqa: T201  what the command is for
+        result = f"{len(outcome.found)} advisories" if outcome.reached else "NOT CHECKED"
+        print(f"{outcome.name}: {result}", *outcome.found, sep="\n  ")  # noqa: T201  the output of the command
     unreached = [outcome.name for outcome in outcomes if not outcome.reached]
     if any(outcome.found for outcome in outcomes):
         return 1
     if unreached:
-        line = f"NO ADVISORY SOURCE REACHABLE for {', '.join(unreached)}: nothing is known of these packages"
+        line = f"NO ADVISORY SOURCE REACHABLE for {', '.join(unreached)}: these packages were not checked"
         print(f"{'!' * 20} {line}", file=sys.stderr)  # noqa: T201  as above
         return 2 if "--required" in arguments else 0
     return 0

@@ -1,4 +1,4 @@
-"""A contract of import-linter for packages that share one top-level name.
+"""Import-linter contract for packages that share one top-level name.
 
 Import-linter sees every package of ``azure`` as the one external module ``azure``. This contract reads the import
 statements, so that it can allow some of these packages and forbid the others.
@@ -14,7 +14,7 @@ _IMPORT = re.compile(r"\s*(?:from|import)\s++(?P<module>[\w.]++)(?:\s++import\s+
 
 
 class AllowedSubpackages(Contract):
-    """The source packages import a top-level package only through the allowed subpackages."""
+    """Contract: the source packages import a top-level package only through the allowed subpackages."""
 
     source_modules = fields.ListField(subfield=fields.ModuleField())
     package = fields.StringField()
@@ -42,7 +42,7 @@ class AllowedSubpackages(Contract):
 
 
 def is_allowed(statement: str, allowed: list[str]) -> bool:
-    """Return whether an import statement imports an allowed package or something inside of one."""
+    """Return whether an import statement imports an allowed package or one of its modules."""
     found = _IMPORT.match(statement)
     if found is None:
         return False

@@ -1,4 +1,4 @@
-"""Writes the generated part of docs/kql.md from the operator families: ``python -m scripts.kql_reference``."""
+"""Write the generated part of docs/kql.md from the operator families: ``python -m scripts.kql_reference``."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ START, END = "<!-- families: made by scripts/kql_reference.py -->", "<!-- end of
 
 
 def build_families() -> str:
-    """Return the families and what each adds, as Markdown."""
+    """Return the families and their operators as Markdown."""
     lines = ["| Family | Adds |", "|---|---|"]
     for family in sorted(EXTENSIONS, key=_name):
         added = ", ".join(f"`{name}`" for name in getattr(family, "SUPPORTED", ()))
@@ -20,7 +20,7 @@ def build_families() -> str:
 
 
 def update_document(document: str) -> str:
-    """Return a document with its generated part made anew."""
+    """Return a document with a new generated part."""
     before, _, rest = document.partition(START)
     _, _, after = rest.partition(END)
     return f"{before}{START}\n\n{build_families()}\n\n{END}{after}"

@@ -14,11 +14,11 @@ PACKAGES: Final = ("functions", "shared", "local", "emulators")
 
 
 def find_modules() -> Iterator[tuple[str, str]]:
-    """Yield each module that one other module imports, and that other module."""
+    """Yield each module that exactly one other module imports, and that other module."""
     graph = grimp.build_graph(*PACKAGES)
     for module in sorted(graph.modules):
         importers = graph.find_modules_that_directly_import(module)
-        # A package is imported by its parts; its own file holds only what they share.
+        # The modules of a package import it, too, so its __init__ does not count.
         if len(importers) == 1 and not graph.find_children(module):
             yield module, next(iter(importers))
 

@@ -1,8 +1,8 @@
 """Build the deployment package: ``python -m scripts.package [FOLDER]``.
 
-The package holds the app, the built browser pages and every dependency for Python 3.13 on Linux x86-64. It is built
-from lists of what belongs in it, and of the app's own files it takes only those that git tracks, so keys and data that
-lie in the checkout stay out. The same input gives the same bytes.
+The package contains the app, the built browser pages and every dependency for Python 3.13 on Linux x86-64. It is built
+from lists of names, and includes only those files of the app that git tracks, so that keys and data in the checkout are
+excluded. The same input results in the same bytes.
 """
 
 import argparse
@@ -30,7 +30,7 @@ FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
         *("licenses.txt", "*.LICENSE.txt"),
     ),
 }
-"""The folders that are packed, each with the names of the files that are taken from it."""
+"""Folders of the package, each with the patterns of included file names."""
 
 BUILT_FOLDER: Final = "static"
 """The folder that the build of the browser pages writes, so git does not track it."""
@@ -79,7 +79,7 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
         root: the checkout.
 
     Raises:
-        PackageError: a file is missing or a symbolic link, or the browser pages are not built.
+        PackageError: if a file is missing or a symbolic link, or the browser pages are not built.
     """
     missing = [name for name in (*FILES, *FOLDERS) if not (root / name).exists()]
     if missing:
@@ -90,20 +90,20 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
     named = [*FILES, *(str(path) for folder, names in FOLDERS.items() for path in _matching(root, folder, names))]
     tracked = list_tracked_files(root)
     if tracked is None:
-        sys.stderr.write(f"{root} is no git repository: every file with a fitting name is packed\n")
+        sys.stderr.write(f"{root} is not a git repository: every file with a matching name is packed\n")
     else:
         untracked = [name for name in named if name not in tracked and not name.startswith(f"{BUILT_FOLDER}/")]
         named = [name for name in named if name not in untracked]
         if untracked:
-            sys.stderr.write(f"left out, because git does not track it: {', '.join(untracked)}\n")
+            sys.stderr.write(f"excluded, because git does not track it: {', '.join(untracked)}\n")
     links = {part for name in named for part in (name, *_parents(name)) if (root / part).is_symlink()}
     if links:
-        raise PackageError(f"{', '.join(sorted(links))}: a symbolic link; replace it by what it leads to")
+        raise PackageError(f"{', '.join(sorted(links))}: a symbolic link; replace it by its target")
     return {name: (root / name).read_bytes() for name in named}
 
 
 def list_tracked_files(root: Path) -> set[str] | None:
-    """Return the paths below a folder that git tracks, or None where the folder is not the root of a repository."""
+    """Return the paths below a folder that git tracks, or None if the folder is not the root of a repository."""
     git = shutil.which("git")
     if git is None or not (root / ".git").exists():
         return None
@@ -118,11 +118,11 @@ def download_wheels(requirements: Path, folder: Path) -> None:
     """Download the wheels of the requirements for the platform into a folder.
 
     Raises:
-        PackageError: this is not the platform's version of Python, or a requirement has no wheel for the platform.
+        PackageError: if this is another version of Python, or a requirement has no wheel for the platform.
     """
-    # pip compares environment markers with the interpreter that runs it, whatever version it downloads for.
+    # pip evaluates environment markers for the running interpreter, not for the requested version.
     if sys.version_info[:2] != PYTHON:
-        raise PackageError(f"Python {PYTHON[0]}.{PYTHON[1]} is needed, and this is {sys.version.split()[0]}")
+        raise PackageError(f"Python {PYTHON[0]}.{PYTHON[1]} is required; this is {sys.version.split()[0]}")
     platforms = [option for name in PLATFORMS for option in ("--platform", name)]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", *platforms]
     command += ["--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.13"]
@@ -142,14 +142,14 @@ def collect_dependency_files(wheels: Path) -> dict[str, bytes]:
     Wheels are unpacked instead of installed, because an installer adds files that differ between machines.
 
     Raises:
-        PackageError: two wheels bring different files of one name.
+        PackageError: if two wheels have different files of one name.
     """
     found: dict[str, bytes] = {}
     for wheel in sorted(wheels.glob("*.whl")):
         for name, content in _wheel_files(wheel):
             path = f"{SITE_PACKAGES}/{name}"
             if found.setdefault(path, content) != content:
-                raise PackageError(f"{wheel.name} and another wheel bring different files {name}")
+                raise PackageError(f"{wheel.name} and another wheel have different files {name}")
     return found
 
 
@@ -192,7 +192,7 @@ def _has_name(path: Path, names: Iterable[str]) -> bool:
 
 
 def _wheel_files(wheel: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield what a wheel installs into site-packages; scripts and headers are of no use in the cloud."""
+    """Yield the files of a wheel for site-packages. Scripts and headers are not used in the cloud."""
     with zipfile.ZipFile(wheel) as archive:
         for entry in archive.infolist():
             name = _installed_name(PurePosixPath(entry.filename))
@@ -201,7 +201,7 @@ def _wheel_files(wheel: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _installed_name(path: PurePosixPath) -> str:
-    """Return where a file of a wheel lies in site-packages, empty for one that is left out."""
+    """Return the path of a wheel's file in site-packages, or an empty string for an excluded file."""
     if "__pycache__" in path.parts or path.suffix == ".pyc":
         return ""
     if not path.parts[0].endswith(".data"):

@@ -46,7 +46,7 @@ def main(arguments: list[str], record: Path = RECORD) -> int:
 
 
 def measure_dependencies(package: Path) -> Mapping[str, int]:
-    """Return the unpacked bytes of each dependency by its name and version; ``the app`` stands for the rest."""
+    """Return the unpacked bytes of each dependency by its name and version; ``the app`` is the rest."""
     with zipfile.ZipFile(package) as archive:
         sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
         owners = {path: owner for owner, record in _read_records(archive) for path in record}

@@ -1,4 +1,4 @@
-"""Writes tests/vectors/proofs.json, a small chain with checkpoints and proofs: ``python -m scripts.proof_vectors``."""
+"""Write tests/vectors/proofs.json, a small chain with checkpoints and proofs: ``python -m scripts.proof_vectors``."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ STATES: tuple[dict[str, Any], ...] = (
 
 
 def build_vectors() -> str:
-    """Return the vectors as JSON text, the same each time."""
+    """Return the vectors as JSON text; the result is always the same."""
     key = ec.derive_private_key(int.from_bytes(hashlib.sha256(b"test vectors").digest()), ec.SECP256R1())
     public = serialization.PublicFormat.SubjectPublicKeyInfo
     verifier = VerifierKey(key_name(WORKSPACE), key.public_key().public_bytes(serialization.Encoding.DER, public))

@@ -17,7 +17,7 @@ BYTES_PER_MB: Final = 1_000_000
 BYTES_PER_GB: Final = 1_000_000_000
 
 HEADROOM: Final = 1.25
-"""Assumed: sizes are for 125 % of the mean load. Raise the load itself where peaks are higher."""
+"""Assumed: sizes are for 125 % of the mean load. Increase the load itself for higher peaks."""
 
 # Messages. Measured: encoding a message of 134 bytes as an impulse gives 241 to 250 bytes.
 IMPULSE_ENVELOPE_BYTES: Final = 120

@@ -1,4 +1,4 @@
-"""Limits of the design that a load exceeds, and what an operator does there."""
+"""Limits of the design that a load exceeds, with remedies for operators."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ class ExceededLimit:
 
     Attributes:
         name: stable name, such as ``event-hubs-units``.
-        problem: what is exceeded, with both numbers.
-        remedy: what an operator does.
+        problem: the exceeded limit, with both numbers.
+        remedy: action of the operator.
     """
 
     name: str

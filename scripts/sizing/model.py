@@ -1,4 +1,4 @@
-"""Joins the formulas of the services into sizes, monthly quantities and exceeded limits."""
+"""Model of a deployment: sizes, monthly quantities and exceeded limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -82,7 +82,7 @@ def find_exceeded_limits(sizes: Sizes) -> list[limits.ExceededLimit]:
 
 
 def calculate_quantities(sizes: Sizes) -> dict[str, float]:
-    """Return what a month of all deployments uses, by meter; meters without use are left out.
+    """Return the monthly use of all deployments by meter, without unused meters.
 
     Free grants are not subtracted, except the messages that each unit of Web PubSub includes.
     """
@@ -101,7 +101,7 @@ def calculate_quantities(sizes: Sizes) -> dict[str, float]:
 
 
 def _functions_quantities(sizes: Sizes) -> dict[str, float]:
-    """Divide billed seconds into those of instances that stand ready, which have a price of their own, and the rest."""
+    """Divide billed seconds into those of always-ready instances, which have another price, and the rest."""
     ready = facts.ALWAYS_READY if sizes.load.production else {}
     gb_seconds = sizes.load.instance_memory_mb / MB_PER_GB * facts.SECONDS_PER_MONTH
     ready_billed = sum(
@@ -168,7 +168,7 @@ def _live_stream_quantities(live: LiveStreamSize) -> dict[str, float]:
 
 
 def _key_vault_quantities(sizes: Sizes) -> dict[str, float]:
-    """Count the signatures of checkpoints: in each run, one for each chain that grew."""
+    """Count the signatures of checkpoints: one for each chain that has grown, in each run."""
     runs = sizes.background.runs_per_month["checkpoints"]
     grown = min(float(sizes.load.scopes_each), sizes.load.audit_each * facts.SECONDS_PER_MONTH / runs)
     return {"key_vault_10000_operations": runs * grown / TEN_THOUSAND}

@@ -1,4 +1,4 @@
-"""Prices that the operator fills in: one for each meter."""
+"""Prices by meter, from the operator's price file."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ class Meter:
     """A quantity that Azure bills.
 
     Attributes:
-        unit: what one price is for.
-        page: where to look the price up.
+        unit: unit of the price.
+        page: page with the price.
     """
 
     unit: str
@@ -62,14 +62,14 @@ def read_prices(path: Path, needed: Iterable[str]) -> tuple[str, dict[str, float
 
     Args:
         path: YAML file with ``currency`` and ``prices``, see ``samples/prices.example.yaml``.
-        needed: meters whose price must be there; others may be null.
+        needed: meters with a required price; others may be null.
 
     Returns:
-        The currency and the needed prices.
+        The currency and the required prices.
 
     Raises:
-        ValueError: names each field or meter that is unknown, missing or invalid.
-        OSError: the file cannot be read.
+        ValueError: naming each field or meter that is unknown, missing or invalid.
+        OSError: if the file cannot be read.
     """
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))

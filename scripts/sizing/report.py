@@ -1,4 +1,4 @@
-"""Writes sizes, quantities, costs and limits as text and as JSON."""
+"""Report of sizes, quantities, costs and limits as text and as JSON."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -17,8 +17,8 @@ class Costs:
     """Monthly cost of each meter.
 
     Attributes:
-        currency: of all amounts.
-        by_meter: amounts.
+        currency: currency of all amounts.
+        by_meter: amount of each meter.
     """
 
     currency: str
@@ -28,9 +28,9 @@ class Costs:
 def to_json(
     sizes: Sizes, quantities: Mapping[str, float], limits: list[ExceededLimit], costs: Costs | None
 ) -> dict[str, Any]:
-    """Return everything as a JSON object; ``costs`` is null without prices."""
+    """Return the report as a JSON object; ``costs`` is null without prices."""
     total = None if costs is None else {**asdict(costs), "total": sum(costs.by_meter.values())}
-    # A dataclass of dataclasses gives objects whose names carry the units.
+    # The names of the nested members contain the units.
     return {
         "sizes": asdict(sizes),
         "quantities": dict(quantities),
@@ -40,7 +40,7 @@ def to_json(
 
 
 def to_text(sizes: Sizes, quantities: Mapping[str, float], limits: list[ExceededLimit], costs: Costs | None) -> str:
-    """Return everything as text."""
+    """Return the report as text."""
     parts = [f"Sizes of one deployment (deployments: {sizes.load.deployments})", *_sizes(sizes), ""]
     parts += ["Quantities of a month, all deployments", *_quantities(quantities, costs), ""]
     if costs is None:

@@ -181,7 +181,7 @@ def partition_rate(connections: int, partitions: int) -> float:
 
 
 def size_event_hubs(load: Load) -> EventHubsSize:
-    """Size the namespace: units by events and bytes in both directions, partitions by bytes and by their one reader."""
+    """Size the namespace: units by events and bytes in both directions, partitions by bytes and reader capacity."""
     messages = load.messages_each
     message_mb, impulse_mb = (size / facts.BYTES_PER_MB for size in (load.message_bytes, impulse_bytes(load)))
     events_in, mb_in = facts.HUBS * messages, messages * (message_mb + impulse_mb)
@@ -211,7 +211,7 @@ def size_event_hubs(load: Load) -> EventHubsSize:
 
 
 def _size_partitions_by_time(connections: int, messages_per_second: float) -> int:
-    """Return the least number of partitions whose readers together process so many messages."""
+    """Return the minimum number of partitions whose readers together process the messages."""
     slowest = partition_rate(facts.BATCH_EVENTS, 1)
     candidates = range(1, ceil(messages_per_second / slowest) + 2)
     # More partitions have fewer connections each, so the sum grows with their number.
@@ -221,7 +221,7 @@ def _size_partitions_by_time(connections: int, messages_per_second: float) -> in
 
 
 def size_functions(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> dict[str, ScalingGroup]:
-    """Size the scaling groups; HTTP functions share one, so do orchestrations, every other trigger has its own.
+    """Size the scaling groups. HTTP functions share one, so do orchestrations; every other trigger has its own.
 
     An instance reads whole partitions, so a function that reads a hub has no more instances than partitions.
     """
@@ -328,7 +328,7 @@ def size_cosmos(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> 
 
 
 def size_data_explorer(load: Load) -> DataExplorerSize:
-    """Size the cluster by its cache and by what its cores ingest."""
+    """Size the cluster by its cache and by the ingestion rate of its cores."""
     mb_per_second = load.messages_each * impulse_bytes(load) / facts.BYTES_PER_MB
     gb_per_day = mb_per_second * facts.SECONDS_PER_DAY * facts.BYTES_PER_MB / facts.BYTES_PER_GB
     compressed_gb_per_day = gb_per_day * facts.TABLE_COPIES / load.compression

@@ -1,1 +1,1 @@
-"""One tour through a running service."""
+"""Smoke test of a running service."""

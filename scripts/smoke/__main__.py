@@ -1,4 +1,4 @@
-"""The tour that smoke.sh takes."""
+"""Command that runs the smoke test; see ``smoke.sh``."""
 
 import argparse
 import json
@@ -12,25 +12,25 @@ from scripts.smoke.checks import CHECKS, FIRST
 DONE, FAILED, MISUSED = 0, 1, 2
 
 
-def run(tour: SmokeContext, without: Collection[str] = ()) -> int:
-    """Take the tour and return the exit code.
+def run(context: SmokeContext, without: Collection[str] = ()) -> int:
+    """Run the checks and return the exit code.
 
     Args:
-        tour: the service and the keys.
+        context: the service and the keys.
         without: names of checks to skip.
     """
     failed = absent = 0
     for check in CHECKS:
         try:
-            outcome, told = "ok", (_skipped if check.__name__ in without else check)(tour)
+            outcome, message = "ok", (_skipped if check.__name__ in without else check)(context)
         except FeatureMissingError as reason:
-            absent, outcome, told = absent + 1, "--", str(reason)
+            absent, outcome, message = absent + 1, "--", str(reason)
         except (CheckFailedError, KeyError, TypeError, ValueError, IndexError) as error:
-            failed, outcome, told = failed + 1, "FAIL", f"{type(error).__name__}: {error}"
-        print(f"{outcome:4} {check.__name__.replace('_', ' '):14} {told}", flush=True)
+            failed, outcome, message = failed + 1, "FAIL", f"{type(error).__name__}: {error}"
+        print(f"{outcome:4} {check.__name__.replace('_', ' '):14} {message}", flush=True)
         if outcome == "FAIL" and check in FIRST:
             break
-    print(f"{len(CHECKS)} checks, {failed} failed, {absent} not there", flush=True)
+    print(f"{len(CHECKS)} checks, {failed} failed, {absent} not available", flush=True)
     return FAILED if failed else DONE
 
 
@@ -39,8 +39,8 @@ def _skipped(_: SmokeContext) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Take the tour that the command line asks for."""
-    parser = argparse.ArgumentParser(prog="smoke.sh", description="Take one tour through a running service.")
+    """Run the smoke test of the command line."""
+    parser = argparse.ArgumentParser(prog="smoke.sh", description="Test a running service once from end to end.")
     parser.add_argument(
         "--without",
         action="append",

@@ -1,4 +1,4 @@
-"""Calls of a service, and who makes them; the standard library alone."""
+"""HTTP calls of the smoke test with the tokens of members, in the standard library alone."""
 
 import json
 import time
@@ -10,26 +10,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PATIENCE_SECONDS = 150
-"""How long something may take to be seen: Data Explorer takes events in batches, checkpoints take up to a minute."""
+"""Maximum wait for a result: Data Explorer ingests events in batches, checkpoints take up to a minute."""
 CALL_SECONDS = 240
 OK = 200
 
 
 class CheckFailedError(Exception):
-    """A check failed; the text says what came instead."""
+    """A check failed; the text describes the unexpected result."""
 
 
 class FeatureMissingError(Exception):
-    """What a check is about is not there on this host."""
+    """The checked feature is not available on this host."""
 
 
 @dataclass(frozen=True)
 class ServiceReply:
-    """An answer.
+    """A reply of the service.
 
     Attributes:
         status: HTTP status.
-        body: its bytes.
+        body: bytes of the body.
     """
 
     status: int
@@ -41,10 +41,10 @@ class ServiceReply:
         try:
             return json.loads(self.body)
         except ValueError:
-            raise CheckFailedError(f"{self.status}, and no JSON: {self.body[:200]!r}") from None
+            raise CheckFailedError(f"{self.status}, and the body is not JSON: {self.body[:200]!r}") from None
 
     def expect(self, *statuses: int) -> "ServiceReply":
-        """Return this answer if it has one of the statuses."""
+        """Return this reply if it has one of the statuses."""
         if self.status not in statuses:
             raise CheckFailedError(
                 f"{self.status} instead of {statuses[0]}: {self.body[:300].decode(errors='replace')}"
@@ -54,13 +54,13 @@ class ServiceReply:
 
 @dataclass(frozen=True)
 class TokenHolder:
-    """Somebody who holds a token.
+    """A caller with a token.
 
     Attributes:
         base: address of the service.
-        token: the token, empty for nobody.
-        name: who it is.
-        rights: what the token opens.
+        token: the token, empty for an anonymous caller.
+        name: name of the member.
+        rights: access rights of the token.
     """
 
     base: str
@@ -69,7 +69,7 @@ class TokenHolder:
     rights: frozenset[str] = frozenset()
 
     def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> ServiceReply:
-        """Return the answer to a request."""
+        """Send a request and return the reply."""
         address = path if path.startswith("http") else self.base + path
         request = urllib.request.Request(address, method=method, headers=dict(headers or {}))  # noqa: S310  the caller's
         if self.token and address.startswith(self.base):
@@ -83,16 +83,16 @@ class TokenHolder:
         except urllib.error.HTTPError as error:
             return ServiceReply(error.code, error.read())
         except OSError as error:
-            raise CheckFailedError(f"no answer: {error}") from None
+            raise CheckFailedError(f"no reply: {error}") from None
 
     def get(self, path: str, **query: object) -> ServiceReply:
-        """Return the answer to a GET."""
+        """Send a GET request and return the reply."""
         return self.call("GET", f"{path}?{urllib.parse.urlencode(query)}" if query else path)
 
 
 @dataclass
 class SmokeContext:
-    """What checks hand on to each other.
+    """State that the checks share.
 
     Attributes:
         base: address of the service.
@@ -108,16 +108,16 @@ class SmokeContext:
         """Return a member with rights."""
         for member in self._holders(*rights):
             return member
-        raise FeatureMissingError(f"no key of a member with {', '.join(rights)}")
+        raise FeatureMissingError(f"no key belongs to a member with {', '.join(rights)}")
 
     def pair(self, first: str, second: str) -> tuple[TokenHolder, TokenHolder]:
-        """Return two members, one with each right."""
+        """Return two different members, one with each right."""
         self.member(first)
         for one in self._holders(first):
             for other in self._holders(second):
                 if other.name != one.name:
                     return one, other
-        raise FeatureMissingError(f"no keys of two members, one with {first}, the other with {second}")
+        raise FeatureMissingError(f"no keys belong to two members with {first} and {second}")
 
     def _holders(self, *rights: str) -> list[TokenHolder]:
         wanted = {f"Workspace.{right}" for right in rights}
@@ -125,7 +125,7 @@ class SmokeContext:
 
 
 def wait_until(probe: Callable[[], object], wanted: object) -> None:
-    """Return once a probe gives what is wanted; fail when it does not in time."""
+    """Wait until a probe returns the expected value; fail after the time limit."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (seen := probe()) != wanted:
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""The checks: each takes the tour, and returns what it saw or raises."""
+"""Checks of the smoke test. Each returns a summary or raises an error."""
 
 import hashlib
 import time
@@ -15,55 +15,55 @@ SCOPE = "smoke"
 CREATED, ACCEPTED, FORBIDDEN, UNAVAILABLE = 201, 202, 403, 503
 
 
-def health(tour: SmokeContext) -> str:
+def health(context: SmokeContext) -> str:
     """The process is alive, and its stores answer."""
-    nobody = TokenHolder(tour.base)
-    nobody.get("/healthz").expect(OK)
-    nobody.get("/readyz").expect(OK)
+    anonymous = TokenHolder(context.base)
+    anonymous.get("/healthz").expect(OK)
+    anonymous.get("/readyz").expect(OK)
     return "alive and ready"
 
 
-def tokens(tour: SmokeContext) -> str:
-    """A key buys a token; a wrong one does not."""
-    TokenHolder(tour.base, "oik_wrong").get("/workspace/api/keys/jwt").expect(401)
-    for name, key in tour.keys.items():
-        reply = TokenHolder(tour.base, key).get("/workspace/api/keys/jwt", minutes=30)
+def tokens(context: SmokeContext) -> str:
+    """A valid key is exchanged for a token; an invalid one is rejected."""
+    TokenHolder(context.base, "oik_wrong").get("/workspace/api/keys/jwt").expect(401)
+    for name, key in context.keys.items():
+        reply = TokenHolder(context.base, key).get("/workspace/api/keys/jwt", minutes=30)
         if reply.status == OK:
             issued = reply.json
-            tour.members.append(TokenHolder(tour.base, issued["Token"], name, frozenset(issued["AccessRights"])))
-    if not tour.members:
-        raise CheckFailedError("none of the keys buys a token")
-    return f"{len(tour.members)} of {len(tour.keys)} keys"
+            context.members.append(TokenHolder(context.base, issued["Token"], name, frozenset(issued["AccessRights"])))
+    if not context.members:
+        raise CheckFailedError("none of the keys is valid")
+    return f"{len(context.members)} of {len(context.keys)} keys"
 
 
-def whoami(tour: SmokeContext) -> str:
-    """A token says whose it is."""
-    said = tour.members[0].get("/workspace/api/keys/whoami").expect(OK).json
-    tour.workspace = said["workspace"]
-    return f"{said['principal']} of {tour.workspace}"
+def whoami(context: SmokeContext) -> str:
+    """A token identifies its member."""
+    reply = context.members[0].get("/workspace/api/keys/whoami").expect(OK).json
+    context.workspace = reply["workspace"]
+    return f"{reply['principal']} of {context.workspace}"
 
 
-def graphql(tour: SmokeContext) -> str:
-    """The catalog answers over GraphQL."""
-    return f"{len(connections(tour, 'id'))} connections"
+def graphql(context: SmokeContext) -> str:
+    """The catalog is available over GraphQL."""
+    return f"{len(connections(context, 'id'))} connections"
 
 
-def connections(tour: SmokeContext, fields: str) -> list[dict[str, Any]]:
+def connections(context: SmokeContext, fields: str) -> list[dict[str, Any]]:
     """Return the workspace's connections."""
     document = {"query": f"{{ connections(first: 500) {{ nodes {{ {fields} }} }} }}"}
-    member = tour.member("Catalog.Read")
-    reply = member.call("POST", f"/v1/{tour.workspace}/graphql", document).expect(OK).json
+    member = context.member("Catalog.Read")
+    reply = member.call("POST", f"/v1/{context.workspace}/graphql", document).expect(OK).json
     if reply.get("errors"):
         raise CheckFailedError(str(reply["errors"]))
     return list(reply["data"]["connections"]["nodes"])
 
 
-def telemetry(tour: SmokeContext) -> str:
-    """A message that is sent twice is found once."""
-    member = tour.member("Telemetry.Write", "WarmQuery.AdHoc")
-    real = [each["id"] for each in connections(tour, "id type status") if _accepts_messages(each)]
+def telemetry(context: SmokeContext) -> str:
+    """A message that is sent twice is stored once."""
+    member = context.member("Telemetry.Write", "WarmQuery.AdHoc")
+    real = [each["id"] for each in connections(context, "id type status") if _accepts_messages(each)]
     if not real:
-        raise FeatureMissingError("no connection that takes messages")
+        raise FeatureMissingError("no connection accepts messages")
     message = {"messageId": f"smoke-{uuid.uuid4()}", "deviceId": "smoke", "value": 1.5}
     for _ in range(2):
         member.call("POST", f"/oi-api/telemetry/{real[0]}", message).expect(ACCEPTED)
@@ -79,44 +79,44 @@ def _accepts_messages(connection: Mapping[str, str]) -> bool:
     return connection["type"] != "SIMULATOR" and connection["status"] != "DISCONNECTED"
 
 
-def warm_query(tour: SmokeContext) -> str:
-    """An approved query runs and says who released it."""
-    member = tour.member("Catalog.Read", "WarmQuery.Execute")
+def warm_query(context: SmokeContext) -> str:
+    """An approved query runs and returns its approver."""
+    member = context.member("Catalog.Read", "WarmQuery.Execute")
     for query in member.get("/oi-api/warm-queries").expect(OK).json["warmQueries"]:
         if query["approval"] and all("default" in each for each in query["parameters"]):
             answer = member.get(f"/oi-api/warm-queries/{query['lookup']}", limit=1).expect(OK).json
             if answer["governance"]["queryApprovedBy"] != query["approval"]["approvedBy"]:
-                raise CheckFailedError(f"released by {answer['governance']}")
+                raise CheckFailedError(f"wrong approver: {answer['governance']}")
             return f"{query['lookup']}, {answer['rowCount']} rows"
-    raise FeatureMissingError("no approved query without parameters of its own")
+    raise FeatureMissingError("no approved query can run without parameters")
 
 
-def audit_event(tour: SmokeContext) -> str:
-    """An event is appended and found again."""
-    member = tour.member("Provenance.Write", "Provenance.Read")
+def audit_event(context: SmokeContext) -> str:
+    """An event is appended and returned by a query."""
+    member = context.member("Provenance.Write", "Provenance.Read")
     event = {"ScopeKey": SCOPE, "ActionType": "Smoke.Tour", "EntityType": "Service", "EntityID": str(uuid.uuid4())}
-    made = member.call("POST", "/oi-api/provenance/events", event)
-    if made.status == UNAVAILABLE and made.json["code"] == "PROVENANCE_NOT_PROVISIONED":
+    reply = member.call("POST", "/oi-api/provenance/events", event)
+    if reply.status == UNAVAILABLE and reply.json["code"] == "PROVENANCE_NOT_PROVISIONED":
         raise FeatureMissingError("provenance is not provisioned")
-    record = made.expect(CREATED).json
+    record = reply.expect(CREATED).json
     found = member.get("/oi-api/provenance/events/query", scopeKey=SCOPE, limit=1).expect(OK).json
     if found != [record]:
         raise CheckFailedError(f"{found!r} instead of the event")
     return f"record {record['RecordID']}"
 
 
-def verification(tour: SmokeContext) -> str:
-    """The chain of events is sound from its first record to its last."""
+def verification(context: SmokeContext) -> str:
+    """The chain of events is valid."""
     body = {"ScopeKey": SCOPE}
-    verdict = tour.member("Provenance.Verify").call("POST", "/oi-api/provenance/events/verify", body).expect(OK).json
+    verdict = context.member("Provenance.Verify").call("POST", "/oi-api/provenance/events/verify", body).expect(OK).json
     if not verdict["ChainValid"] or verdict["Empty"]:
         raise CheckFailedError(str(verdict["Reason"]))
     return str(verdict["Reason"])
 
 
-def export(tour: SmokeContext) -> str:
-    """What is exported links from record to record."""
-    records = tour.member("Provenance.Export").get("/oi-api/provenance/events/export", scopeKey=SCOPE, limit=100_000)
+def export(context: SmokeContext) -> str:
+    """Exported records link to each other."""
+    records = context.member("Provenance.Export").get("/oi-api/provenance/events/export", scopeKey=SCOPE, limit=100_000)
     chain = records.expect(OK).json
     for before, after in pairwise(chain):
         if after["PreviousHash"] != before["Hash"]:
@@ -124,18 +124,18 @@ def export(tour: SmokeContext) -> str:
     return f"{len(chain)} records"
 
 
-def checkpoint(tour: SmokeContext) -> str:
-    """The chain gets a signed checkpoint."""
-    member = tour.member("Provenance.Read")
+def checkpoint(context: SmokeContext) -> str:
+    """The chain has a signed checkpoint."""
+    member = context.member("Provenance.Read")
     address = "/oi-api/provenance/checkpoint"
     wait_until(lambda: member.get(address, target="DomainEvents", scopeKey=SCOPE).status, OK)
     made = member.get(address, target="DomainEvents", scopeKey=SCOPE).expect(OK).json
     return f"of {made['size']} records"
 
 
-def amendment(tour: SmokeContext) -> str:
-    """Who makes a correction cannot approve it; somebody else can."""
-    maker, checker = tour.pair("Amendment.Create", "Amendment.Approve")
+def amendment(context: SmokeContext) -> str:
+    """The author of an amendment cannot approve it; another member can."""
+    maker, checker = context.pair("Amendment.Create", "Amendment.Approve")
     reasons = maker.get("/oi-api/provenance/reason-categories").expect(OK).json
     body = {
         "ScopeKey": SCOPE,
@@ -149,7 +149,7 @@ def amendment(tour: SmokeContext) -> str:
     }
     made = maker.call("POST", "/oi-api/provenance/amendments", body).expect(CREATED).json
     if made["Status"] != "pending":
-        return f"{made['RecordID']} {made['Status']}: the workspace asks for no approval"
+        return f"{made['RecordID']} {made['Status']}: the workspace requires no approval"
     address = f"/oi-api/provenance/amendments/{made['RecordID']}/approve?scopeKey={SCOPE}"
     maker.call("POST", address).expect(FORBIDDEN)
     checker.call("POST", address).expect(OK)
@@ -161,25 +161,25 @@ def _first_category(reasons: Any) -> str:
     return str(listed[0])
 
 
-def openapi(tour: SmokeContext) -> str:
-    """The service describes itself."""
-    document = tour.members[0].get("/oi-api/openapi").expect(OK).json
+def openapi(context: SmokeContext) -> str:
+    """The OpenAPI document is available."""
+    document = context.members[0].get("/oi-api/openapi").expect(OK).json
     return f"OpenAPI {document['openapi']}, {len(document['paths'])} paths"
 
 
-def mcp(tour: SmokeContext) -> str:
+def mcp(context: SmokeContext) -> str:
     """The MCP server lists its tools."""
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
-    member, message = tour.member("Mcp.Use"), {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    member, message = context.member("Mcp.Use"), {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     answer = member.call("POST", "/oi-api/mcp", message, headers).expect(OK).json
     if "result" not in answer:
         raise CheckFailedError(str(answer))
     return f"{len(answer['result']['tools'])} tools"
 
 
-def live_stream(tour: SmokeContext) -> str:
-    """A listener gets an address to listen at."""
-    member = tour.member("LiveStream.Read")
+def live_stream(context: SmokeContext) -> str:
+    """A listener receives the address of the live stream."""
+    member = context.member("LiveStream.Read")
     reply = member.get("/oi-api/live-stream/negotiate")
     if reply.status == UNAVAILABLE and reply.json["code"] == "LIVE_STREAM_UNAVAILABLE":
         raise FeatureMissingError("this host has no live stream")
@@ -188,10 +188,10 @@ def live_stream(tour: SmokeContext) -> str:
     return str(urllib.parse.urlsplit(address).netloc)
 
 
-def download(tour: SmokeContext) -> str:
-    """An hour of a connection's archive becomes a file whose digest is the one that was promised."""
-    member = tour.member("ColdData.Export", "Catalog.Read")
-    known = connections(tour, "id")
+def download(context: SmokeContext) -> str:
+    """An hour of a connection's archive is downloaded, and the file has the announced digest."""
+    member = context.member("ColdData.Export", "Catalog.Read")
+    known = connections(context, "id")
     if not known:
         raise FeatureMissingError("no connection")
     now = datetime.now(UTC)
@@ -201,9 +201,9 @@ def download(tour: SmokeContext) -> str:
     job = f"/oi-api/downloads/{started.expect(OK, ACCEPTED).json['downloadId']}"
     wait_until(lambda: member.get(job).expect(OK).json["status"], "completed")
     [file, *_] = member.get(job).json["files"]
-    content = TokenHolder(tour.base).call("GET", file["url"]).expect(OK).body
+    content = TokenHolder(context.base).call("GET", file["url"]).expect(OK).body
     if hashlib.sha256(content).hexdigest() != file["sha256"]:
-        raise CheckFailedError("the file is not the one that was promised")
+        raise CheckFailedError("the file does not have the announced digest")
     return f"{known[0]['id']}, {file['rows']} rows"
 
 
@@ -225,4 +225,4 @@ CHECKS: tuple[Callable[[SmokeContext], str], ...] = (
     download,
 )
 FIRST = (health, tokens, whoami)
-"""Without these nothing else can be checked."""
+"""The other checks depend on these."""

@@ -70,7 +70,7 @@ def _git(root: Path, *arguments: str) -> None:
 def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a repository a file that git does not track stays out, even with the name of a module; built pages enter."""
     before = package.collect_app_files(checkout)
-    assert "is no git repository" in capsys.readouterr().err
+    assert "is not a git repository" in capsys.readouterr().err
     _git(checkout, "init", "--quiet")
     _git(checkout, "add", *package.FILES, "functions", "shared")
     _put(checkout, "shared/my_settings.py", "KEY = 'secret'")

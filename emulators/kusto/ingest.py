@@ -113,7 +113,7 @@ class Ingest:
             reader.close()
 
     def _round(self, reader: HubReader, offsets: dict[str, Offset]) -> None:
-        if not reader.changed() and not self._behind_since:
+        if not reader.has_changed() and not self._behind_since:
             self._stop.wait(POLL_SECONDS)
             return
         began = time.monotonic()

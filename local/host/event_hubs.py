@@ -91,7 +91,7 @@ class PartitionLoop:
 
     async def _read(self, after: int) -> list[StoredEvent]:
         where, limit = self._reader, self._batch_size
-        return await self._hub.do(lambda reader: reader.stored(where.hub, where.partition, after, limit))
+        return await self._hub.do(lambda reader: reader.read_rows(where.hub, where.partition, after, limit))
 
     async def _commit(self, sequence_number: int) -> None:
         where = self._reader

@@ -44,7 +44,7 @@ class HubAccess:
         """Look for changes until the host stops."""
         while not await stopping.wait_for(_POLL_SECONDS):
             try:
-                changed = await self.do(HubReader.changed)
+                changed = await self.do(HubReader.has_changed)
             except sqlite3.Error:
                 _LOGGER.exception("the event hub cannot be read")
                 await stopping.wait_for(_TROUBLE_SECONDS)

@@ -17,11 +17,11 @@ from shared.cold_data.ports import Blob
 from shared.errors import Kind, WorkspaceError
 
 DRAFTS = ".drafts"
-"""Folder of files that are being written; no blob's name begins with a full stop."""
+"""Folder of unfinished files; names of blobs never begin with a full stop."""
 
-_LISTED_AT_ONCE = 1000
+_PAGE_SIZE = 1000
 _DRAFT_SECONDS = 3600
-"""A draft that nothing was written to for so long is nobody's any more."""
+"""Age at which an unfinished file is regarded as abandoned."""
 _MAX_SEGMENT_BYTES = 255
 
 
@@ -29,8 +29,8 @@ class FolderBlobStore:
     """The BlobStore port over a folder; several processes may use one.
 
     Args:
-        folder: of the container, made on first use; its name is the container's.
-        links: makes the addresses that the local host serves.
+        folder: folder of the container, created on first use; both have the same name.
+        links: creates the links that the local host serves.
     """
 
     def __init__(self, folder: Path, links: FileLinks) -> None:
@@ -40,30 +40,30 @@ class FolderBlobStore:
 
     async def create(self, name: str, content: bytes) -> bool:
         path = blob_path(self._folder, name)
-        return await _answering(lambda: self._create(path, content))
+        return await _convert_errors(lambda: self._create(path, content))
 
     async def upload(self, name: str, source: Path) -> None:
         path = blob_path(self._folder, name)
-        await _answering(lambda: self._upload(path, source))
+        await _convert_errors(lambda: self._upload(path, source))
 
     async def read(self, name: str) -> bytes:
         path = blob_path(self._folder, name)
-        return await _answering(path.read_bytes)
+        return await _convert_errors(path.read_bytes)
 
     async def read_end(self, name: str, size: int) -> bytes:
         path = blob_path(self._folder, name)
-        return await _answering(lambda: _end(path, size))
+        return await _convert_errors(lambda: _read_end(path, size))
 
     async def fetch(self, name: str, target: Path) -> None:
         path = blob_path(self._folder, name)
-        await _answering(lambda: shutil.copyfile(path, target))
+        await _convert_errors(lambda: shutil.copyfile(path, target))
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
         found = _blobs(self._folder, "", prefix)
 
         async def next_page() -> "list[Blob]":
             with blob_span("list", self._folder.name):
-                return await _answering(lambda: list(itertools.islice(found, _LISTED_AT_ONCE)))
+                return await _convert_errors(lambda: list(itertools.islice(found, _PAGE_SIZE)))
 
         while page := await next_page():
             for blob in page:
@@ -71,20 +71,20 @@ class FolderBlobStore:
 
     async def delete(self, names: Collection[str]) -> None:
         paths = [blob_path(self._folder, name) for name in names]
-        await _answering(lambda: _remove(paths))
+        await _convert_errors(lambda: _remove(paths))
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
-        linked = FileLink(self._folder.name, name, file_name, expires_at)
-        return await _answering(lambda: self._links.make(linked))
+        link = FileLink(self._folder.name, name, file_name, expires_at)
+        return await _convert_errors(lambda: self._links.create(link))
 
     async def check(self) -> None:
         def attempt() -> None:
             durable_files.write_draft(self._draft("check"), b"").unlink()
 
-        await _answering(attempt)
+        await _convert_errors(attempt)
 
     async def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing, because no file stays open."""
 
     def _create(self, path: Path, content: bytes) -> bool:
         if path.exists():
@@ -107,20 +107,20 @@ class FolderBlobStore:
         if not self._swept:
             self._swept = True
             _remove_drafts(self._folder / DRAFTS)
-        # With the random end of a draft the name would be longer than a file system takes.
+        # The name is shortened, because file systems limit the length, and drafts have a random suffix.
         return self._folder / DRAFTS / name[-64:].lstrip(".")
 
 
 def blob_path(folder: Path, name: str) -> Path:
-    """Return the file of a blob, which always lies below the folder.
+    """Return the file of a blob, which is always below the folder.
 
     Raises:
-        ValueError: a name that no blob has: empty, absolute, with a segment that is empty, too long or begins with a
-            full stop, or with a character that file systems give a meaning of their own.
+        ValueError: the name is empty or absolute, has a segment that is empty, too long or begins with a full stop, or
+            has a character with a special meaning in file systems.
     """
     segments = name.split("/")
     if not all(map(_is_segment, segments)):
-        raise ValueError(f"no blob is called {name!r}")
+        raise ValueError(f"invalid name of a blob: {name!r}")
     return folder.joinpath(*segments)
 
 
@@ -131,7 +131,7 @@ def _is_segment(text: str) -> bool:
 
 
 def _blobs(folder: Path, above: str, prefix: str) -> Iterator[Blob]:
-    """Yield the blobs below a folder that match a prefix; a folder sorts as its name with a slash behind it."""
+    """Yield the blobs below a folder that match a prefix; folders sort by their name with a slash at the end."""
     try:
         with os.scandir(folder) as scanned:
             entries = [(f"{above}{each.name}/" if each.is_dir() else f"{above}{each.name}", each) for each in scanned]
@@ -151,7 +151,7 @@ def _blob(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
     try:
         found = entry.stat()
     except FileNotFoundError:
-        return  # removed since the folder was read
+        return  # deleted since the folder was read
     yield Blob(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
 
@@ -161,7 +161,7 @@ def _remove(paths: Collection[Path]) -> None:
 
 
 def _remove_drafts(drafts: Path) -> None:
-    """Remove what a power cut left; drafts of other processes are younger."""
+    """Delete files abandoned after a power cut; those of other processes are newer."""
     before = time.time() - _DRAFT_SECONDS
     for draft in drafts.glob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -169,13 +169,13 @@ def _remove_drafts(drafts: Path) -> None:
                 draft.unlink()
 
 
-def _end(path: Path, size: int) -> bytes:
+def _read_end(path: Path, size: int) -> bytes:
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - size))
         return file.read()
 
 
-async def _answering[T](work: Callable[[], T]) -> T:
+async def _convert_errors[T](work: Callable[[], T]) -> T:
     try:
         return await asyncio.to_thread(work)
     except FileNotFoundError:

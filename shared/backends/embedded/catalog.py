@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS catalog_outbox (
   user_id TEXT NOT NULL, event TEXT NOT NULL
 );
 """
-"""Statements that make the tables where they are missing; the file may hold other stores' tables too."""
+"""Statements that create missing tables; the file may contain tables of other stores."""
 
 
 class SqliteCatalogStore:
@@ -35,11 +35,11 @@ class SqliteCatalogStore:
         self._database = database
 
     async def version(self) -> int:
-        with _answering():
+        with _convert_errors():
             return await self._database.read(_version)
 
     async def load(self) -> StoredCatalog:
-        with _answering():
+        with _convert_errors():
             return await self._database.read(_load)
 
     async def save(
@@ -60,11 +60,11 @@ class SqliteCatalogStore:
             connection.execute("INSERT OR REPLACE INTO catalog_version VALUES (1, ?)", (expected_version + 1,))
             return expected_version + 1
 
-        with _answering():
+        with _convert_errors():
             return await self._database.write(work)
 
     async def pending_events(self) -> Sequence[PendingEvent]:
-        with _answering():
+        with _convert_errors():
             return await self._database.read(_pending)
 
     async def settle(self, append_ids: Sequence[str]) -> None:
@@ -73,11 +73,11 @@ class SqliteCatalogStore:
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM catalog_outbox WHERE append_id = ?", ids)
 
-        with _answering():
+        with _convert_errors():
             await self._database.write(work)
 
 
-def _answering() -> AbstractContextManager[None]:
+def _convert_errors() -> AbstractContextManager[None]:
     return unavailable_on_failure("CATALOG_UNAVAILABLE", "the catalog")
 
 

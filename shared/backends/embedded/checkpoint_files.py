@@ -1,4 +1,4 @@
-"""Checkpoints as files that are created once, on disk before their name is."""
+"""Signed checkpoints as create-only files; the content is on disk before the name."""
 
 import asyncio
 import os
@@ -21,34 +21,34 @@ class FileCheckpointStore:
     """The CheckpointStore port over a folder.
 
     Args:
-        folder: made on first use; each chain has a folder of its own in it, and in that one a folder for each million
-            and thousand of sizes: the newest of many is found without listing them all.
+        folder: created on first use. Each chain has a subfolder, which has subfolders for each million and thousand of
+            sizes, so that the newest note is found without a list of all notes.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     async def create(self, name: str, note: bytes) -> bool:
-        return await _answering(lambda: _create(self._path(name), note, self._folder))
+        return await _convert_errors(lambda: _create(self._path(name), note, self._folder))
 
     async def newest(self, prefix: str) -> StoredCheckpoint | None:
-        return await _answering(lambda: self._newest(prefix))
+        return await _convert_errors(lambda: self._newest(prefix))
 
     async def get(self, name: str) -> StoredCheckpoint | None:
-        return await _answering(lambda: self._get(name))
+        return await _convert_errors(lambda: self._get(name))
 
     async def save_state(self, name: str, state: bytes) -> None:
-        await _answering(lambda: _replace(self._folder / f"{name}.state", state))
+        await _convert_errors(lambda: _replace(self._folder / f"{name}.state", state))
 
     async def state(self, name: str) -> bytes | None:
-        return await _answering(lambda: _bytes(self._folder / f"{name}.state"))
+        return await _convert_errors(lambda: _bytes(self._folder / f"{name}.state"))
 
     def _newest(self, prefix: str) -> StoredCheckpoint | None:
         chain = self._folder / prefix
         for millions in _descending(chain, _MILLIONS):
             for thousands in _descending(chain / millions, _THOUSANDS - _MILLIONS):
-                # A folder may be empty: a crash came between it and its first file.
-                # A name in another size's folder is none: it would hide the newest.
+                # A folder may be empty after a crash.
+                # A file in the folder of another size is ignored; otherwise it could hide the newest note.
                 for name in _descending(chain / millions / thousands, _SIZE_DIGITS):
                     if name.startswith(millions + thousands):
                         return self._get(f"{prefix}{name}")
@@ -66,7 +66,7 @@ class FileCheckpointStore:
         return StoredCheckpoint(name, note, rfc3339(datetime.fromtimestamp(path.stat().st_mtime, UTC)))
 
 
-async def _answering[T](work: Callable[[], T]) -> T:
+async def _convert_errors[T](work: Callable[[], T]) -> T:
     try:
         return await asyncio.to_thread(work)
     except OSError as error:
@@ -75,7 +75,7 @@ async def _answering[T](work: Callable[[], T]) -> T:
 
 
 def _descending(folder: Path, digits: int) -> list[str]:
-    """Return the names of so many digits, the highest first."""
+    """Return the names with this number of digits, highest first."""
     try:
         names = os.listdir(folder)  # noqa: PTH208  names alone
     except (FileNotFoundError, NotADirectoryError):
@@ -97,5 +97,5 @@ def _bytes(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except IsADirectoryError:
-        # Somebody's: no note, and no reason for silence.
+        # A foreign folder is not a note, but must not cause an outage.
         return b""

@@ -26,10 +26,10 @@ CREATE TABLE IF NOT EXISTS connection_sources (
 
 
 class SqliteConnectionStates:
-    """Keeps connection states in one SQLite file that several processes may use.
+    """The ConnectionStateStore port over one SQLite file that several processes may use.
 
     Args:
-        path: the file; it may hold other tables.
+        path: the file; it may contain other tables.
     """
 
     def __init__(self, path: Path) -> None:

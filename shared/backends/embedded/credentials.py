@@ -26,7 +26,7 @@ CREATE INDEX IF NOT EXISTS issued_tokens_by_expiry ON issued_tokens (expires_at)
 """
 
 
-_DESCENDANTS = """
+_REVOKE_TOKENS = """
 WITH RECURSIVE line (id) AS (
   SELECT ? UNION SELECT token_id FROM issued_tokens JOIN line ON issued_tokens.parent = line.id
 )
@@ -34,25 +34,25 @@ UPDATE issued_tokens SET revoked_at = ? WHERE token_id IN (SELECT id FROM line) 
 """
 
 
-_REPLACED = (
+_DELETE_UNUSED_KEY = (
     "DELETE FROM api_keys WHERE key_id = ? AND principal = ? AND created_at < ? "
     "AND last_used_at IS NULL AND revoked_at IS NULL"
 )
-_ADDED = "INSERT INTO api_keys VALUES (?,?,?,?,?,?,?,?,?,?)"
+_INSERT_KEY = "INSERT INTO api_keys VALUES (?,?,?,?,?,?,?,?,?,?)"
 
 
 class SqliteCredentialStore:
-    """The CredentialStore port over SQLite; timestamps are fixed-width text, so that they compare as they sort."""
+    """The CredentialStore port over SQLite; timestamps are fixed-width text, so that text order is time order."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     async def version(self) -> int:
-        with _answering():
+        with _convert_errors():
             return await self._database.read(_version)
 
     async def load(self) -> Credentials:
-        with _answering():
+        with _convert_errors():
             return await self._database.read(_load)
 
     async def add_key(self, key: ApiKey) -> None:
@@ -61,15 +61,17 @@ class SqliteCredentialStore:
             *(key.key_id, key.salt, key.digest, key.principal, key.name, rights),
             *(_text(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
         )
-        await self._change((_REPLACED, (key.key_id, key.principal, rfc3339(key.created_at))), (_ADDED, row))
+        await self._change(
+            (_DELETE_UNUSED_KEY, (key.key_id, key.principal, rfc3339(key.created_at))), (_INSERT_KEY, row)
+        )
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
         sql = "UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL"
-        await self._change((sql, (rfc3339(at), key_id)), (_DESCENDANTS, (key_id, rfc3339(at))))
+        await self._change((sql, (rfc3339(at), key_id)), (_REVOKE_TOKENS, (key_id, rfc3339(at))))
 
     async def touch_key(self, key_id: str, at: datetime) -> None:
         sql = "UPDATE api_keys SET last_used_at = ? WHERE key_id = ?"
-        with _answering():
+        with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, (rfc3339(at), key_id)))
 
     async def add_token(self, token: IssuedToken) -> None:
@@ -78,18 +80,18 @@ class SqliteCredentialStore:
             row = (token.token_id, token.principal, rfc3339(token.expires_at), token.parent)
             connection.execute("INSERT INTO issued_tokens VALUES (?,?,?,?,NULL)", row)
 
-        with _answering():
+        with _convert_errors():
             await self._database.write(work)
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
         sql = "SELECT principal, expires_at, parent FROM issued_tokens WHERE token_id = ? AND expires_at >= ?"
         arguments = (token_id, rfc3339(now()))
-        with _answering():
+        with _convert_errors():
             row = await self._database.read(lambda connection: connection.execute(sql, arguments).fetchone())
         return None if row is None else IssuedToken(token_id, row[0], parse_rfc3339(row[1]), row[2])
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        await self._change((_DESCENDANTS, (token_id, rfc3339(at))))
+        await self._change((_REVOKE_TOKENS, (token_id, rfc3339(at))))
 
     async def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
         def work(connection: sqlite3.Connection) -> None:
@@ -97,11 +99,11 @@ class SqliteCredentialStore:
                 connection.execute(sql, arguments)
             connection.execute("UPDATE credential_version SET version = version + 1")
 
-        with _answering():
+        with _convert_errors():
             await self._database.write(work)
 
 
-def _answering() -> AbstractContextManager[None]:
+def _convert_errors() -> AbstractContextManager[None]:
     return unavailable_on_failure("CREDENTIALS_UNAVAILABLE", "the credential store")
 
 
@@ -120,8 +122,10 @@ def _load(connection: sqlite3.Connection) -> Credentials:
 def _key(row: tuple[Any, ...]) -> ApiKey:
     key_id, salt, digest, principal, name, rights, *instants = row
     created_at, expires_at, last_used_at, revoked_at = (text and parse_rfc3339(text) for text in instants)
-    carried = None if rights is None else frozenset(AccessRight(right) for right in json.loads(rights))
-    return ApiKey(key_id, salt, digest, principal, name, carried, created_at, expires_at, last_used_at, revoked_at)
+    parsed_rights = None if rights is None else frozenset(AccessRight(right) for right in json.loads(rights))
+    return ApiKey(
+        key_id, salt, digest, principal, name, parsed_rights, created_at, expires_at, last_used_at, revoked_at
+    )
 
 
 def _text(instant: datetime | None) -> str | None:

@@ -41,20 +41,20 @@ CREATE TABLE IF NOT EXISTS documents (
 );
 """
 PAGE_BYTES: Final = 8 * 1024 * 1024
-"""A page ends with the document that brings it over this, whatever the limit."""
+"""A page ends after the document that exceeds this size, even below the requested limit."""
 
-_ONE: Final = "store = ? AND database = ? AND container = ? AND partition_key = ? AND id = ?"
+_BY_KEY: Final = "store = ? AND database = ? AND container = ? AND partition_key = ? AND id = ?"
 _ETAG_BYTES: Final = 8
 
-type Declared = Callable[[DatabasePlace], Awaitable[Iterable[AccountContainer]]]
-"""Gives the containers that the workspace declares as provisioned."""
+type ListDeclared = Callable[[DatabasePlace], Awaitable[Iterable[AccountContainer]]]
+"""Returns the containers that the workspace declares as provisioned."""
 
 
 class DocumentFile:
     """The file of the accounts, opened once for reads and once for writes, so that neither waits for the other.
 
     Args:
-        folder: where it stands.
+        folder: folder of the file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,21 +69,21 @@ class DocumentFile:
 
 
 class SqliteContainerStore:
-    """The ContainerStore port over SQLite; what the workspace declares comes to exist when it is first looked for.
+    """The ContainerStore port over SQLite; declared containers are created at their first use.
 
     Args:
-        file: holds them.
-        declared: gives what the workspace declares.
+        file: the file of the accounts.
+        list_declared: returns the containers that the workspace declares.
     """
 
-    def __init__(self, file: DocumentFile, declared: Declared) -> None:
+    def __init__(self, file: DocumentFile, list_declared: ListDeclared) -> None:
         self._reads = file.reads
         self._writes = file.writes
-        self._declared = declared
+        self._list_declared = list_declared
 
     async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
-        declared = {container.name: container for container in await self._declared(place)}
-        with _answering():
+        declared = {container.name: container for container in await self._list_declared(place)}
+        with _convert_errors():
             found = await self._reads.read(lambda connection: _containers(connection, place))
             missing = [container for name, container in declared.items() if name not in found]
             if missing:
@@ -95,9 +95,9 @@ class SqliteContainerStore:
         return next((container for container in await self.list(place) if container.name == name), None)
 
     async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
-        with _answering():
-            made = await self._writes.write(lambda connection: _put_containers(connection, place, [container]))
-        if not made and container not in await self._declared(place):
+        with _convert_errors():
+            created = await self._writes.write(lambda connection: _put_containers(connection, place, [container]))
+        if not created and container not in await self._list_declared(place):
             raise container_exists()
 
 
@@ -105,7 +105,7 @@ class SqliteDocumentStore:
     """The DocumentStore port over SQLite.
 
     Args:
-        file: holds them.
+        file: the file of the accounts.
     """
 
     def __init__(self, file: DocumentFile) -> None:
@@ -114,38 +114,38 @@ class SqliteDocumentStore:
         self._writes = file.writes
 
     async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
-        sql, values = f"SELECT document, etag FROM documents WHERE {_ONE}", _row_key(table, key)  # noqa: S608  own text
-        with _answering():
+        sql, values = f"SELECT document, etag FROM documents WHERE {_BY_KEY}", _row_key(table, key)  # noqa: S608  own text
+        with _convert_errors():
             row = await self._point_reads.read(lambda connection: connection.execute(sql, values).fetchone())
         return None if row is None else StoredDocument(*row)
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
         row = (*_row_key(table, key), _new_etag(), text)
         sql = "INSERT OR IGNORE INTO documents VALUES (?,?,?,?,?,?,?)"
-        with _answering():
-            made = await self._writes.write(lambda connection: connection.execute(sql, row).rowcount)
-        if not made:
+        with _convert_errors():
+            created = await self._writes.write(lambda connection: connection.execute(sql, row).rowcount)
+        if not created:
             raise document_exists()
         return row[-2]
 
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
         etag = _new_etag()
-        sql = f"UPDATE documents SET etag = ?, document = ? WHERE {_ONE}"  # noqa: S608  own text
+        sql = f"UPDATE documents SET etag = ?, document = ? WHERE {_BY_KEY}"  # noqa: S608  own text
 
         def work(connection: sqlite3.Connection) -> None:
-            _check(connection, table, key, if_match)
+            _check_precondition(connection, table, key, if_match)
             connection.execute(sql, (etag, text, *_row_key(table, key)))
 
-        with _answering():
+        with _convert_errors():
             await self._writes.write(work)
         return etag
 
     async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            _check(connection, table, key, if_match)
-            connection.execute(f"DELETE FROM documents WHERE {_ONE}", _row_key(table, key))  # noqa: S608  own text
+            _check_precondition(connection, table, key, if_match)
+            connection.execute(f"DELETE FROM documents WHERE {_BY_KEY}", _row_key(table, key))  # noqa: S608  own text
 
-        with _answering():
+        with _convert_errors():
             await self._writes.write(work)
 
     async def list(
@@ -160,11 +160,11 @@ class SqliteDocumentStore:
             "SELECT partition_key, id, document FROM documents WHERE store = ? AND database = ? AND container = ? "  # noqa: S608  own text
             f"AND {where} ORDER BY partition_key, id LIMIT {limit + 1}"
         )
-        with _answering():
+        with _convert_errors():
             return await self._reads.read(lambda connection: _page(connection.execute(sql, values), limit))
 
 
-def _answering() -> AbstractContextManager[None]:
+def _convert_errors() -> AbstractContextManager[None]:
     return unavailable_on_failure("DATA_STORE_UNAVAILABLE", "the data store")
 
 
@@ -180,8 +180,8 @@ def _row_key(table: Table, key: DocumentKey) -> tuple[str, str, str, str, str]:
     return *_place(table), format_partition_key(key.partition), key.id
 
 
-def _check(connection: sqlite3.Connection, table: Table, key: DocumentKey, if_match: str | None) -> None:
-    sql = f"SELECT etag FROM documents WHERE {_ONE}"  # noqa: S608  own text
+def _check_precondition(connection: sqlite3.Connection, table: Table, key: DocumentKey, if_match: str | None) -> None:
+    sql = f"SELECT etag FROM documents WHERE {_BY_KEY}"  # noqa: S608  own text
     row = connection.execute(sql, _row_key(table, key)).fetchone()
     if row is None:
         raise document_not_found()

@@ -27,11 +27,11 @@ class SqliteJobStore:
     async def create(self, job: Job) -> None:
         row = (job.id, job.owner, rfc3339(job.created_at), rfc3339(job.expires_at), job.model_dump_json())
         sql = "INSERT INTO download_jobs VALUES (?, ?, ?, ?, ?)"
-        with _answering():
+        with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, row).rowcount)
 
     async def get(self, job_id: str) -> Job | None:
-        with _answering():
+        with _convert_errors():
             return await self._database.read(lambda connection: _job(connection, job_id))
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
@@ -44,24 +44,24 @@ class SqliteJobStore:
             connection.execute(sql, (after.model_dump_json(), job_id))
             return after
 
-        with _answering():
+        with _convert_errors():
             return await self._database.write(work)
 
     async def list_owned(self, owner: str) -> Sequence[Job]:
         sql = "SELECT job FROM download_jobs WHERE owner = ? ORDER BY created_at DESC, id"
-        with _answering():
+        with _convert_errors():
             rows = await self._database.read(lambda connection: connection.execute(sql, (owner,)).fetchall())
         return [Job.model_validate_json(text) for (text,) in rows]
 
     async def list_expired(self, at: datetime) -> Sequence[str]:
         sql = "SELECT id FROM download_jobs WHERE expires_at <= ? ORDER BY expires_at, id"
-        with _answering():
+        with _convert_errors():
             rows = await self._database.read(lambda connection: connection.execute(sql, (rfc3339(at),)).fetchall())
         return [job_id for (job_id,) in rows]
 
     async def delete(self, job_id: str) -> None:
         sql = "DELETE FROM download_jobs WHERE id = ?"
-        with _answering():
+        with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, (job_id,)).rowcount)
 
 
@@ -70,5 +70,5 @@ def _job(connection: sqlite3.Connection, job_id: str) -> Job | None:
     return None if row is None else Job.model_validate_json(row[0])
 
 
-def _answering() -> AbstractContextManager[None]:
+def _convert_errors() -> AbstractContextManager[None]:
     return unavailable_on_failure("DOWNLOADS_UNAVAILABLE", "the store of downloads")

@@ -1,4 +1,4 @@
-"""The embedded event hub: an append-only log in one SQLite file, with partitions and an offset per consumer group."""
+"""Embedded event hub: an append-only log in one SQLite file, with partitions and an offset per consumer group."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ _LOGGER = logging.getLogger(__name__)
 
 RETRY_AFTER_SECONDS = 1
 MAX_READ_BYTES = 16 * 1024 * 1024
-"""A read stops after this many body bytes, so that a batch of large events does not fill the memory."""
+"""A read ends at this size of the bodies, which limits the memory for large events."""
 
 _BUSY_TIMEOUT_MS = 5_000
 _TRIM_CHUNK = 5_000
@@ -37,14 +37,14 @@ _TRIM_CHUNK = 5_000
 
 @dataclass(slots=True)
 class _Send:
-    """One call of ``send`` that waits for its commit: rows by (hub, partition)."""
+    """A call of ``send`` that waits for its commit, with its rows by (hub, partition)."""
 
     rows: Mapping[tuple[str, str], list[tuple[str, str, bytes]]]
     done: "asyncio.Future[None]"
 
 
 class HubWriter:
-    """Appends to the hubs of one file; sends that arrive while a commit is in flight ride in the next one.
+    """The EventSender port over one file, with group commit: sends that arrive during a commit share the next one.
 
     Several processes may append to the same file.
     """
@@ -60,12 +60,11 @@ class HubWriter:
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hub-writer")
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
-        """Append the messages; when this returns they are on disk, all of them.
-
-        A send is all or nothing. Its messages keep their order within a partition key.
+        """Append all messages or none; they are on disk on return.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``TELEMETRY_HUB_UNAVAILABLE``: disk full, file locked or unreadable.
+            WorkspaceError: UNAVAILABLE ``TELEMETRY_HUB_UNAVAILABLE`` if the disk is full, or the file is locked or
+                unreadable.
         """
         if not messages:
             return
@@ -84,7 +83,7 @@ class HubWriter:
         await done
 
     async def close(self) -> None:
-        """Commit what waits and close the file; later sends are refused."""
+        """Commit waiting sends and close the file; later sends are rejected."""
         with self._lock:
             self._closed = True
         await asyncio.get_running_loop().run_in_executor(None, self._writer.shutdown)
@@ -105,9 +104,9 @@ class HubWriter:
             connection.execute("BEGIN IMMEDIATE")
             self._append(connection, batch)
             connection.execute("COMMIT")
-        except Exception:  # whatever it is, the senders must hear of it, and the thread must live on
-            _LOGGER.exception("the event hub %s took nothing of %d sends", self._path, len(batch))
-            # Closing rolls back, and a fresh connection recovers from any kind of failure.
+        except Exception:  # reported to the senders; the thread must continue
+            _LOGGER.exception("the event hub %s failed to commit %d sends", self._path, len(batch))
+            # Closing rolls back, and a new connection recovers from any failure.
             self._disconnect()
             return False
         return True
@@ -123,7 +122,7 @@ class HubWriter:
             )
 
     def _reserve(self, connection: sqlite3.Connection, place: tuple[str, str], count: int) -> int:
-        """Take ``count`` sequence numbers of a partition and return the last of them."""
+        """Reserve sequence numbers of a partition and return the last of them."""
         if place not in self._ids:
             connection.execute("INSERT OR IGNORE INTO partitions (hub, partition) VALUES (?, ?)", place)
         partition_id, last = connection.execute(
@@ -148,14 +147,14 @@ class HubWriter:
 
 
 class StoredEvent(NamedTuple):
-    """An event as it stands in the file.
+    """A row of the table of events.
 
     Attributes:
-        sequence_number: its place in its partition.
+        sequence_number: sequence number in the partition.
         enqueued: microseconds since 1970.
-        partition_key: as it was sent.
+        partition_key: partition key of the sender.
         properties: application properties as JSON text.
-        body: the bytes of the event.
+        body: bytes of the event.
     """
 
     sequence_number: int
@@ -166,14 +165,14 @@ class StoredEvent(NamedTuple):
 
 
 class HubReader:
-    """Reads the hubs of one file and keeps the offsets of consumer groups. Synchronous; one thread at a time.
+    """Synchronous reader of the hubs of one file and of the offsets of consumer groups, for one thread at a time.
 
-    Every method may raise ``sqlite3.Error``: the file is locked beyond 30 s, or the disk is full.
+    Every method may raise ``sqlite3.Error``, for instance if the file is locked for 30 s or the disk is full.
     """
 
     def __init__(self, path: Path) -> None:
         self._connection = open_hub(path)
-        # An offset lost with the power is an event delivered again, which every reader allows for; no fsync is needed.
+        # No fsync is needed: an offset lost in a power cut repeats events, which all readers handle.
         self._connection.execute("PRAGMA synchronous=NORMAL")
         self._ids: dict[tuple[str, str], int] = {}
         self._version = -1
@@ -183,11 +182,11 @@ class HubReader:
         return tuple(str(number) for number in range(PARTITIONS))
 
     def read(self, hub: str, partition: str, after: int, limit: int) -> list[HubEvent]:
-        """Return up to ``limit`` events with a sequence number above ``after``, ascending; at most about 16 MB."""
-        return [_event(row, partition) for row in self.stored(hub, partition, after, limit)]
+        """Return up to ``limit`` events with a sequence number above ``after``, ascending, of about 16 MB at most."""
+        return [_event(row, partition) for row in self.read_rows(hub, partition, after, limit)]
 
-    def stored(self, hub: str, partition: str, after: int, limit: int) -> list[StoredEvent]:
-        """Return the same events as they stand in the file."""
+    def read_rows(self, hub: str, partition: str, after: int, limit: int) -> list[StoredEvent]:
+        """Return the same events as rows of the file."""
         partition_id = self._partition_id(hub, partition)
         if partition_id is None:
             return []
@@ -207,14 +206,14 @@ class HubReader:
         return events
 
     def last(self, hub: str, partition: str) -> int:
-        """Return the sequence number of the newest event of the partition, 0 when there never was one."""
+        """Return the sequence number of the newest event of the partition; 0 if there was none."""
         row = self._connection.execute(
             "SELECT last_sequence FROM partitions WHERE hub = ? AND partition = ?", (hub, partition)
         ).fetchone()
         return int(row[0]) if row else 0
 
     def committed(self, hub: str, group: str, partition: str) -> int:
-        """Return the sequence number up to which the group has read the partition, 0 when it has read nothing."""
+        """Return the offset of a consumer group: its last read sequence number, or 0."""
         row = self._connection.execute(
             "SELECT sequence FROM offsets WHERE hub = ? AND consumer_group = ? AND partition = ?",
             (hub, group, partition),
@@ -222,7 +221,7 @@ class HubReader:
         return int(row[0]) if row else 0
 
     def commit(self, hub: str, group: str, partition: str, sequence_number: int) -> None:
-        """Note that the group has read the partition up to and with ``sequence_number``; never goes backwards."""
+        """Store the offset of a consumer group; it never decreases."""
         self._connection.execute(
             "INSERT INTO offsets (hub, consumer_group, partition, sequence) VALUES (?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET sequence = max(sequence, excluded.sequence)",
@@ -230,11 +229,11 @@ class HubReader:
         )
 
     def trim(self, older_than: datetime, groups: Mapping[str, Collection[str]]) -> int:
-        """Delete what is older and what every named group has read; return how many events that were.
+        """Delete old events that all consumer groups have read; return their number.
 
         Args:
-            older_than: events enqueued before this instant may go.
-            groups: by hub, the consumer groups that must have read an event; hubs that are not named keep everything.
+            older_than: only events enqueued before this time are deleted.
+            groups: consumer groups by hub that must have read an event; events of other hubs are never deleted.
         """
         return sum(
             self._trim(hub, partition, older_than, names)
@@ -242,12 +241,12 @@ class HubReader:
             for partition in self.partitions(hub)
         )
 
-    def changed(self) -> bool:
-        """Return whether another connection has written since the last call; true on the first. Costs microseconds."""
+    def has_changed(self) -> bool:
+        """Return whether another connection has written since the last call; True at the first call."""
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-        changed: bool = version != self._version
+        has_changed: bool = version != self._version
         self._version = version
-        return changed
+        return has_changed
 
     def close(self) -> None:
         """Close the file."""
@@ -260,22 +259,22 @@ class HubReader:
         first, last = event_id(partition_id, 0), event_id(partition_id + 1, 0) - 1
         if groups:
             last = event_id(partition_id, min(self.committed(hub, group, partition) for group in groups))
-        young = self._connection.execute(
+        newer = self._connection.execute(
             "SELECT id FROM events WHERE id BETWEEN ? AND ? AND enqueued >= ? ORDER BY id LIMIT 1",
             (first, last, microseconds(older_than)),
         ).fetchone()
-        return self._delete(first, young[0] - 1 if young else last)
+        return self._delete(first, newer[0] - 1 if newer else last)
 
     def _delete(self, first: int, last: int) -> int:
-        """Delete a range of ids, in chunks, so that no sender waits long for the file."""
+        """Delete a range of ids in chunks, so that senders do not wait long for the file."""
         deleted = 0
         while True:
-            gone = self._connection.execute(
+            count = self._connection.execute(
                 "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?)",
                 (first, last, _TRIM_CHUNK),
             ).rowcount
-            deleted += gone
-            if gone < _TRIM_CHUNK:
+            deleted += count
+            if count < _TRIM_CHUNK:
                 return deleted
 
     def _partition_id(self, hub: str, partition: str) -> int | None:
@@ -333,6 +332,6 @@ def _unavailable() -> WorkspaceError:
     return WorkspaceError(
         Kind.UNAVAILABLE,
         "TELEMETRY_HUB_UNAVAILABLE",
-        "The event hub cannot take events at the moment.",
+        "The event hub cannot accept events at the moment; try again.",
         retryAfter=RETRY_AFTER_SECONDS,
     )

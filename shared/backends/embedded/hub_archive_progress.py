@@ -1,4 +1,4 @@
-"""Whether the readers of the embedded hub have taken what it held at a moment."""
+"""Progress of the archive with the messages of the embedded hub."""
 
 import asyncio
 import sqlite3
@@ -12,8 +12,8 @@ from shared.observability.logs import get_logger
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
 
 PATH_TO_ARCHIVE = ((TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive"))
-"""Hubs on the way to the archive, in the way's order, and who reads them."""
-LOOK_SECONDS = 0.1
+"""Hubs that a message passes before it is archived, in order, and the consumer group of each."""
+POLL_SECONDS = 0.1
 _LOGGER = get_logger("hub_arrivals")
 
 
@@ -21,7 +21,7 @@ class HubArchiveProgress:
     """The ArchiveProgress port over a hub's file; any process may be the reader of the hub.
 
     Args:
-        path: of the file.
+        path: the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,32 +31,32 @@ class HubArchiveProgress:
         ends = time.monotonic() + seconds
         try:
             for hub, group in PATH_TO_ARCHIVE:
-                # Only when the hub before it was read does a hub hold all that comes from there.
-                target = await self._look(partial(_last, hub))
-                while not await self._look(partial(_passed, hub, group, target)):
+                # A hub has all messages from the hub before it only after that one was read.
+                target = await self._read(partial(_last_numbers, hub))
+                while not await self._read(partial(_has_read, hub, group, target)):
                     if time.monotonic() >= ends:
-                        _LOGGER.warning("a download does not wait any longer for what is on its way to the archive")
+                        _LOGGER.warning("a download stops waiting for messages that are not yet archived")
                         return False
-                    await asyncio.sleep(LOOK_SECONDS)
+                    await asyncio.sleep(POLL_SECONDS)
         except sqlite3.Error:
-            _LOGGER.warning("the hub does not tell what is on its way to the archive", exc_info=True)
+            _LOGGER.warning("cannot read from the hub which messages are not yet archived", exc_info=True)
             return False
         return True
 
-    async def _look[T](self, look: Callable[[HubReader], T]) -> T:
-        return await asyncio.to_thread(self._with_reader, look)
+    async def _read[T](self, read: Callable[[HubReader], T]) -> T:
+        return await asyncio.to_thread(self._with_reader, read)
 
-    def _with_reader[T](self, look: Callable[[HubReader], T]) -> T:
+    def _with_reader[T](self, read: Callable[[HubReader], T]) -> T:
         reader = HubReader(self._path)
         try:
-            return look(reader)
+            return read(reader)
         finally:
             reader.close()
 
 
-def _last(hub: str, reader: HubReader) -> dict[str, int]:
+def _last_numbers(hub: str, reader: HubReader) -> dict[str, int]:
     return {partition: reader.last(hub, partition) for partition in reader.partitions(hub)}
 
 
-def _passed(hub: str, group: str, target: dict[str, int], reader: HubReader) -> bool:
+def _has_read(hub: str, group: str, target: dict[str, int], reader: HubReader) -> bool:
     return all(reader.committed(hub, group, partition) >= last for partition, last in target.items())

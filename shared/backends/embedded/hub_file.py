@@ -1,4 +1,4 @@
-"""The file behind the embedded event hub: its tables, and how an event's place becomes one integer."""
+"""File of the embedded event hub: its tables and the ids of its events."""
 
 import sqlite3
 import zlib
@@ -8,14 +8,14 @@ from pathlib import Path
 from shared.backends.embedded.sqlite import connect
 
 PARTITIONS = 2
-"""Partitions of every hub; fixed, since a key must keep its partition for as long as the file lives."""
+"""Number of partitions of every hub; it must not change, because each key belongs to one partition of a file."""
 
 _SEQUENCE_BITS = 48
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# An event's id is its partition's id and its sequence number in one integer: events of a partition lie side by side,
-# an append goes to the end of a range, and no second index is needed. last_sequence outlives trimmed events.
+# The id of an event combines the id of its partition and its sequence number. Events of a partition are adjacent,
+# appends are at the end of a range, and no second index is needed. last_sequence remains after events are trimmed.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS partitions (
     id INTEGER PRIMARY KEY, hub TEXT NOT NULL, partition TEXT NOT NULL, last_sequence INTEGER NOT NULL DEFAULT 0,
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS offsets (
 
 
 def open_hub(path: Path) -> sqlite3.Connection:
-    """Open the file, with its folder and its tables where they do not exist yet; the caller closes it."""
+    """Open the file, create missing folders and tables, and return the connection; the caller closes it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = connect(path)
     try:
@@ -45,7 +45,7 @@ def open_hub(path: Path) -> sqlite3.Connection:
 
 
 def partition_for_key(partition_key: str) -> str:
-    """Return the id of the partition that a key belongs to, the same in every process and release."""
+    """Return the id of the partition of a key; it is the same in all processes and releases."""
     return str(zlib.crc32(partition_key.encode()) % PARTITIONS)
 
 
@@ -55,15 +55,15 @@ def event_id(partition_id: int, sequence_number: int) -> int:
 
 
 def sequence_of(identifier: int) -> int:
-    """Return the sequence number that an event's id holds."""
+    """Return the sequence number in the id of an event."""
     return identifier & ((1 << _SEQUENCE_BITS) - 1)
 
 
 def microseconds(instant: datetime) -> int:
-    """Return an aware instant as microseconds since 1970."""
+    """Return a time as microseconds since 1970."""
     return (instant - _EPOCH) // _MICROSECOND
 
 
 def instant_from_microseconds(number: int) -> datetime:
-    """Return the instant, in UTC, that a number of microseconds since 1970 names."""
+    """Return the UTC time of a number of microseconds since 1970."""
     return _EPOCH + number * _MICROSECOND

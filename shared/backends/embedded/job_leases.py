@@ -34,21 +34,21 @@ class SqliteJobLeaseStore:
             connection.execute(sql, (holder, rfc3339(until), job))
             return JobClaim(granted=True, next_attempt=until)
 
-        with _answering():
+        with _convert_errors():
             return await self._database.write(work)
 
     async def extend(self, job: str, holder: str, until: datetime) -> bool:
         sql = "UPDATE background_jobs SET held_until = ? WHERE job = ? AND holder = ?"
         row = (rfc3339(until), job, holder)
-        with _answering():
+        with _convert_errors():
             return bool(await self._database.write(lambda connection: connection.execute(sql, row).rowcount))
 
     async def release(self, job: str, holder: str, due_at: datetime) -> None:
         sql = "UPDATE background_jobs SET due_at = ?, holder = '', held_until = '' WHERE job = ? AND holder = ?"
         row = (rfc3339(due_at), job, holder)
-        with _answering():
+        with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, row).rowcount)
 
 
-def _answering() -> AbstractContextManager[None]:
+def _convert_errors() -> AbstractContextManager[None]:
     return unavailable_on_failure("BACKGROUND_JOBS_UNAVAILABLE", "the store of background jobs")

@@ -1,4 +1,4 @@
-"""Places of live streams and jobs in SQLite."""
+"""Quota of live streams and jobs in SQLite."""
 
 import sqlite3
 from collections.abc import Collection, Sequence
@@ -32,7 +32,7 @@ class SqlitePlaceStore:
             connection.execute("INSERT INTO places VALUES (?, ?, ?, ?, 1, 0)", (purpose, principal, place_id, at))
             return True
 
-        with _answering():
+        with _convert_errors():
             return await self._database.write(work)
 
     async def grow(self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int) -> bool:
@@ -48,12 +48,12 @@ class SqlitePlaceStore:
             )
             return True
 
-        with _answering():
+        with _convert_errors():
             return await self._database.write(work)
 
     async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:
         sql = "UPDATE places SET active = 0 WHERE purpose = ? AND principal = ? AND id = ?"
-        with _answering():
+        with _convert_errors():
             await self._database.write(
                 lambda connection: connection.execute(sql, (purpose, principal, place_id)).rowcount
             )
@@ -61,21 +61,21 @@ class SqlitePlaceStore:
     async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:
         rows = [(purpose, principal, place_id) for place_id in place_ids]
         sql = "DELETE FROM places WHERE purpose = ? AND principal = ? AND id = ?"
-        with _answering():
+        with _convert_errors():
             await self._database.write(lambda connection: connection.executemany(sql, rows).rowcount)
 
     async def held(self, principal: str, purpose: Purpose) -> Sequence[Place]:
         sql = "SELECT id, taken_at, active, size FROM places WHERE purpose = ? AND principal = ? ORDER BY taken_at, id"
-        with _answering():
+        with _convert_errors():
             rows = await self._database.read(
                 lambda connection: connection.execute(sql, (purpose, principal)).fetchall()
             )
         return [Place(place_id, taken_at, bool(active), size) for place_id, taken_at, active, size in rows]
 
     async def clear(self, purpose: Purpose) -> None:
-        """Remove the places of all principals; for a host that starts and knows that nothing is open yet."""
+        """Remove the places of all principals; used by a starting host, which has no open streams yet."""
         sql = "DELETE FROM places WHERE purpose = ?"
-        with _answering():
+        with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, (purpose,)).rowcount)
 
 
@@ -84,5 +84,5 @@ def _exists(connection: sqlite3.Connection, principal: str, purpose: Purpose, pl
     return connection.execute(sql, (purpose, principal, place_id)).fetchone() is not None
 
 
-def _answering() -> AbstractContextManager[None]:
+def _convert_errors() -> AbstractContextManager[None]:
     return unavailable_on_failure("QUOTAS_UNAVAILABLE", "the store of quotas")

@@ -1,4 +1,4 @@
-"""The chain store in SQLite: create-only rows, a head row each chain, several processes."""
+"""Audit chains in SQLite: create-only rows and one head row for each chain, shared by several processes."""
 
 import asyncio
 import itertools
@@ -11,19 +11,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from shared.backends.embedded.provenance_filters import count, matching, page_of
+from shared.backends.embedded.provenance_filters import count_matching, read_page, select_matching
 from shared.backends.embedded.provenance_schema import (
     DECISIONS,
     IN_PLACE,
+    ORPHANS,
     RECORD_COLUMNS,
     ROW_COLUMNS,
     SCHEMA,
-    STRAYS,
     RecordPastEndError,
     chain_number,
-    forgiving,
-    insert,
-    misplaced,
+    decode_leniently,
+    find_misplaced,
+    insert_records,
     read_tip,
     record_from_row,
     tip_from_row,
@@ -55,17 +55,17 @@ CHANGED = (
     "SELECT chain, target, scope, sequence, hash, timestamp FROM chains WHERE (timestamp, chain) > (?, ?) "
     "ORDER BY timestamp, chain LIMIT ?"
 )
-"""Heads of chains from an instant on; one that moves while pages are read comes again, later."""
+"""Heads of chains that changed since a time; a head that changes while pages are read appears again later."""
 
 _TARGETS = frozenset(map(str, Target))
 _RECORDS_BY = {Lookup.APPEND_ID: "append_id", Lookup.AMENDMENT_ID: "amendment_id"}
 
 
 class SqliteChainStore:
-    """The ChainStore port over a SQLite file; reads run beside writes.
+    """The ChainStore port over a SQLite file; reads and writes do not block each other.
 
     Args:
-        path: the file; made on first use.
+        path: the file, created on first use.
     """
 
     max_batch_records = 500
@@ -73,17 +73,17 @@ class SqliteChainStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._walked_apart = False
+        self._has_verifier = False
         self._writing = SqliteDatabase(path, SCHEMA)
         self._reading = SqliteDatabase(path, SCHEMA)
-        # Of its own, so that queries do not wait for walks.
-        self._walking = SqliteDatabase(path, SCHEMA)
+        # A separate database, so that queries do not wait for verifications.
+        self._verifying = SqliteDatabase(path, SCHEMA)
 
     def weight(self, canonical: bytes) -> int:
         return len(canonical)
 
     async def provision(self, chain: ChainKey) -> None:
-        """Do nothing: the tables are made when the file is opened."""
+        """Do nothing, because opening the file creates the tables."""
 
     async def tip(self, chain: ChainKey) -> Tip:
         return await self._read(lambda connection: read_tip(connection, chain))
@@ -96,14 +96,14 @@ class SqliteChainStore:
             if read_tip(connection, chain) != expected:
                 raise TipMovedError
             try:
-                tip = insert(connection, chain, records)
+                tip = insert_records(connection, chain, records)
             except sqlite3.IntegrityError as error:
-                if misplaced(connection, chain) is None:
+                if find_misplaced(connection, chain) is None:
                     raise TipMovedError from error
-                # It may be the one in the way, and is nowhere to be found.
-                raise _unavailable("a record stands in no place of this chain; verify the chain") from error
+                # A misplaced record may cause the conflict; a lookup would not find it.
+                raise _unavailable("a record has an invalid sequence; verify the chain") from error
             except RecordPastEndError as error:
-                raise _unavailable("a record stands past the end of this chain; verify the chain") from error
+                raise _unavailable("a record exists past the end of this chain; verify the chain") from error
             committing = True
             return tip
 
@@ -119,13 +119,12 @@ class SqliteChainStore:
 
         def work(connection: sqlite3.Connection) -> RecordPage:
             rows = connection.execute(sql, (chain_number(connection, chain), max(after, 0)))
-            return page_of(rows, limit, max_bytes, whole_sequences=True)
+            return read_page(rows, limit, max_bytes, whole_sequences=True)
 
         return await self._read(work)
 
     async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
         """Hand the rows of a window to a function."""
-        where = f"chain = ? AND sequence BETWEEN ? AND ? AND {IN_PLACE}"
         where = f"chain = ? AND sequence BETWEEN ? AND ? AND {IN_PLACE}"
         sql = f"SELECT {ROW_COLUMNS} FROM records WHERE {where} ORDER BY sequence"  # noqa: S608  column names
 
@@ -134,19 +133,19 @@ class SqliteChainStore:
                 work(rows)
 
         with unavailable_on_failure(CODE, "the audit log"):
-            await self._walking.read(forgiving(read))
+            await self._verifying.read(decode_leniently(read))
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Start a process that walks windows; one at a time, since more would leave no processor to requests."""
-        if self._walked_apart:
-            raise VerifierUnavailableError("another chain is walked apart")
-        self._walked_apart = True
+        """Start a process that verifies windows; only one at a time, so that requests get processor time."""
+        if self._has_verifier:
+            raise VerifierUnavailableError("another chain is being verified")
+        self._has_verifier = True
         try:
             async with VerifierProcess(self._path) as process:
                 yield process.ask
         finally:
-            self._walked_apart = False
+            self._has_verifier = False
 
     async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         sql = f"SELECT hash FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence LIMIT ?"  # noqa: S608  column names
@@ -169,14 +168,16 @@ class SqliteChainStore:
     ) -> RecordPage:
         def work(connection: sqlite3.Connection) -> RecordPage:
             number = chain_number(connection, chain)
-            corrected = chain.target is Target.DOMAIN_AMENDMENTS
-            rows = matching(connection, number, filters, newest_first=newest_first, offset=offset, corrected=corrected)
-            page = page_of(rows, limit, max_bytes)
-            # What was skipped was read too; past the end it is less than the offset.
+            of_amendments = chain.target is Target.DOMAIN_AMENDMENTS
+            rows = select_matching(
+                connection, number, filters, newest_first=newest_first, offset=offset, of_amendments=of_amendments
+            )
+            page = read_page(rows, limit, max_bytes)
+            # Skipped rows were read, too. Past the end, these are fewer than the offset.
             skipped = (
                 offset
                 if page.records or not offset
-                else count(connection, number, filters, offset, corrected=corrected)
+                else count_matching(connection, number, filters, offset, of_amendments=of_amendments)
             )
             return replace(page, scanned=page.scanned + skipped)
 
@@ -205,14 +206,14 @@ class SqliteChainStore:
     async def find_misplaced(self, chain: ChainKey) -> int | None:
         """Return the place behind the first record that stands in none; one look at an index of the chain."""
         with unavailable_on_failure(CODE, "the audit log"):
-            return await self._walking.read(lambda connection: misplaced(connection, chain))
+            return await self._verifying.read(lambda connection: find_misplaced(connection, chain))
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         """Return earliest records that a missing or renamed head no longer leads to."""
 
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
             names = {"genesis": genesis.encode(), "chain": chain_number(connection, chain)}
-            records = map(record_from_row, connection.execute(STRAYS, names))
+            records = map(record_from_row, connection.execute(ORPHANS, names))
             return list(itertools.islice((one for one in records if can_be_earliest(one, genesis)), MAX_ORPHANS))
 
         return await self._read(work)
@@ -230,20 +231,20 @@ class SqliteChainStore:
             last = (rows[-1][5], rows[-1][0])
 
     async def close(self) -> None:
-        await asyncio.gather(self._writing.close(), self._reading.close(), self._walking.close())
+        await asyncio.gather(self._writing.close(), self._reading.close(), self._verifying.close())
 
     async def _read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         with unavailable_on_failure(CODE, "the audit log"):
-            return await self._reading.read(forgiving(work))
+            return await self._reading.read(decode_leniently(work))
 
 
 class SqliteAuditLog(EventLog):
     """The AuditLog port over a SQLite file.
 
     Args:
-        path: the file; made on first use.
-        workspace: gives the workspace's id, which each chain starts from.
-        clock: gives the current instant.
+        path: the file, created on first use.
+        workspace: returns the id of the workspace, from which each genesis hash is computed.
+        clock: returns the current time.
 
     Attributes:
         store: the chains.
@@ -256,7 +257,7 @@ class SqliteAuditLog(EventLog):
         super().__init__(ChainLog(self.store, workspace, clock=clock))
 
     async def records(self, target: Target, scope_key: str = "") -> list[dict[str, Any]]:
-        """Return a chain from its first record; holds it whole in memory."""
+        """Return all records of a chain."""
         page = await self.store.read(ChainKey(target, scope_key), 0, limit=2**31, max_bytes=2**31)
         return [parse_record(record.canonical, record.hash) for record in page.records]
 

@@ -1,11 +1,11 @@
-"""Filters of the audit chains as SQL."""
+"""SQL queries for the filters of audit chains."""
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-from shared.backends.embedded.provenance_schema import COLUMNS, CORRECTED, IN_PLACE, RECORD_COLUMNS, record_from_row
+from shared.backends.embedded.provenance_schema import COLUMNS, IN_PLACE, IS_AMENDMENT, RECORD_COLUMNS, record_from_row
 from shared.provenance.decisions import parse_content
 from shared.provenance.hash_rule import record_time
 from shared.provenance.ports import ChainRecord, Filters, RecordPage
@@ -14,16 +14,16 @@ _LAST = 2**62
 _INDEXED = frozenset(("UserID", "ReasonCategory", "Status"))
 
 
-def page_of(
+def read_page(
     rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whole_sequences: bool = False
 ) -> RecordPage:
-    """Return rows as a page; it ends after ``limit`` records or so many canonical bytes, and has one at least.
+    """Return a page of rows; it has at least one record if there are rows.
 
     Args:
-        rows: of the columns of a record, in order.
-        limit: most records.
-        max_bytes: canonical bytes after which to stop.
-        whole_sequences: do not part records of the same sequence.
+        rows: rows with the columns of a record, in order.
+        limit: maximum number of records.
+        max_bytes: maximum size of the canonical bytes.
+        whole_sequences: never separate records with the same sequence.
     """
     records: list[ChainRecord] = []
     size = 0
@@ -37,43 +37,53 @@ def page_of(
     return RecordPage(records, more=False, scanned=len(records))
 
 
-def matching(
-    connection: sqlite3.Connection, chain: int, filters: Filters, *, newest_first: bool, offset: int, corrected: bool
+def select_matching(
+    connection: sqlite3.Connection,
+    chain: int,
+    filters: Filters,
+    *,
+    newest_first: bool,
+    offset: int,
+    of_amendments: bool,
 ) -> Iterator[tuple[Any, ...]]:
-    """Give the rows that match, in order of sequence.
+    """Select the matching rows, in order of sequence.
 
     Args:
-        connection: to the file.
-        chain: its number.
-        filters: what to match.
+        connection: connection to the file.
+        chain: number of the chain.
+        filters: the filters.
         newest_first: descending order, else ascending.
-        offset: matches to skip first.
-        corrected: the chain is one of corrections, which are found by entity through an index.
+        offset: number of matches to skip.
+        of_amendments: whether the chain contains amendments, which have an index by entity.
     """
-    where, values = _where(connection, chain, filters, corrected=corrected)
+    where, values = _where(connection, chain, filters, of_amendments=of_amendments)
     order = "DESC" if newest_first else "ASC"
-    # Only names of columns and operators are put into the text.
+    # Only names of columns and operators are inserted into the text.
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where} ORDER BY sequence {order} LIMIT -1 OFFSET ?"  # noqa: S608
     return connection.execute(sql, (*values, min(offset, _LAST)))
 
 
-def count(connection: sqlite3.Connection, chain: int, filters: Filters, most: int, *, corrected: bool) -> int:
-    """Return how many rows match, counting up to ``most``; as :func:`matching`."""
-    where, values = _where(connection, chain, filters, corrected=corrected)
+def count_matching(
+    connection: sqlite3.Connection, chain: int, filters: Filters, most: int, *, of_amendments: bool
+) -> int:
+    """Return the number of matching rows, up to ``most``."""
+    where, values = _where(connection, chain, filters, of_amendments=of_amendments)
     sql = f"SELECT count(*) FROM (SELECT 1 FROM records WHERE {where} LIMIT ?)"  # noqa: S608  as above
     return int(connection.execute(sql, (*values, min(most, _LAST))).fetchone()[0])
 
 
-def _where(connection: sqlite3.Connection, chain: int, filters: Filters, *, corrected: bool) -> tuple[str, list[Any]]:
+def _where(
+    connection: sqlite3.Connection, chain: int, filters: Filters, *, of_amendments: bool
+) -> tuple[str, list[Any]]:
     first, last = _window(connection, chain, filters)
     conditions = ["chain = ?", "sequence BETWEEN ? AND ?", IN_PLACE]
     values: list[Any] = [chain, first, last]
     for name, value in filters.equal.items():
-        # Told that it is rare, SQLite takes the index; by itself it walks the chain, since a window is asked for too.
+        # With unlikely(), SQLite uses the index. Without it, SQLite scans the chain, because a range is requested, too.
         conditions.append(f"unlikely({COLUMNS[name]} = ?)" if name in _INDEXED else f"{COLUMNS[name]} = ?")
         values.append(value)
-    if corrected and "EntityID" in filters.equal:
-        conditions.append(CORRECTED)
+    if of_amendments and "EntityID" in filters.equal:
+        conditions.append(IS_AMENDMENT)
     conditions += [f"{COLUMNS[name]} IS NULL" for name in filters.absent]
     for bound, operator in ((filters.start, ">="), (filters.end, "<=")):
         if bound:
@@ -85,7 +95,7 @@ def _where(connection: sqlite3.Connection, chain: int, filters: Filters, *, corr
 def _window(connection: sqlite3.Connection, chain: int, filters: Filters) -> tuple[int, int]:
     """Return the lowest and highest sequence that can match.
 
-    Timestamps never decrease, so that dates bound sequences too; found by bisection, they cost no index.
+    Timestamps never decrease along a chain. Dates therefore limit sequences, found by bisection without an index.
     """
     first = min(max(1, filters.from_sequence or 1), _LAST)
     last = _LAST if filters.to_sequence is None else max(0, min(filters.to_sequence, _LAST))
@@ -97,7 +107,7 @@ def _window(connection: sqlite3.Connection, chain: int, filters: Filters) -> tup
 
 
 def _first_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
-    """Return the lowest sequence whose timestamp is an instant (strict: after it) or later; else one past the end."""
+    """Return the lowest sequence at or after a time (strict: after it); one past the end if there is none."""
     low = 1
     newest = f"SELECT sequence FROM records WHERE chain = ? AND {IN_PLACE} ORDER BY sequence DESC LIMIT 1"  # noqa: S608
     row = connection.execute(newest, (chain,)).fetchone()
@@ -106,7 +116,7 @@ def _first_from(connection: sqlite3.Connection, chain: int, instant: str, *, str
         middle = (low + high) // 2
         found = _next_time(connection, chain, middle)
         if found is None:
-            # Nothing tells: the window stays as wide as it may have to be.
+            # No record has a time: use the wider window.
             low, high = (middle + 1, high) if strict else (low, middle)
         elif found[1] > instant or (found[1] == instant and not strict):
             high = middle
@@ -116,9 +126,9 @@ def _first_from(connection: sqlite3.Connection, chain: int, instant: str, *, str
 
 
 def _next_time(connection: sqlite3.Connection, chain: int, sequence: int) -> tuple[int, str] | None:
-    """Return the nearest record from a sequence on that says its time, and that; None without one.
+    """Return the sequence and time of the first record from a sequence on that has a time; None if there is none.
 
-    A chain that somebody cut has gaps, and a filter field that somebody edited must not hide other records.
+    A tampered chain may have gaps, and a modified filter field must not hide other records.
     """
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608
     with closing(connection.execute(sql, (chain, sequence))) as rows:

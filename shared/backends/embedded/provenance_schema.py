@@ -1,4 +1,4 @@
-"""Tables of the audit chains in SQLite, and how rows become records."""
+"""Tables of the audit chains in SQLite, and the conversion of rows to records."""
 
 import itertools
 import sqlite3
@@ -18,19 +18,19 @@ COLUMNS: Final = {
     "Status": "status",
     "AmendmentID": "amendment_id",
 }
-"""Column of each projected field."""
+"""Columns of the projected fields."""
 
 _DECIDES: Final = "substr(canonical, 1, 16) = x'7b22416d656e646d656e744944223a22'"
 _DECIDED: Final = "substr(canonical, 17, 12)"
-CORRECTED: Final = "(action_type IS NULL OR status IS NOT NULL OR substr(canonical, 1, 7) = x'7b22416d656e64')"
-"""Holds for all but events: corrections and decisions have no action and a status, and begin with ``{"Amend``.
+IS_AMENDMENT: Final = "(action_type IS NULL OR status IS NOT NULL OR substr(canonical, 1, 7) = x'7b22416d656e64')"
+"""True for amendments and decisions: they have no action, they have a status, and they begin with ``{"Amend``.
 
-Whoever is to hide one from its entity's must change all three.
+To hide one from the index, a forger must change all three.
 """
 
 SCHEMA: Final = f"""
--- Appends touch the same last pages of each index again and again: copied back less often, they are copied once. But a
--- log that is written over takes a commit faster than one that grows, whose new size must be put on disk as well.
+-- Appends change the same last pages of each index repeatedly; fewer checkpoints copy these pages less often. However,
+-- a log that is overwritten commits faster than a growing one, whose new size must be flushed to disk, too.
 PRAGMA wal_autocheckpoint=2000;
 CREATE TABLE IF NOT EXISTS chains (
   chain INTEGER PRIMARY KEY, target TEXT NOT NULL, scope TEXT NOT NULL, sequence INTEGER NOT NULL, hash TEXT NOT NULL,
@@ -44,53 +44,53 @@ CREATE TABLE IF NOT EXISTS records (
   PRIMARY KEY (chain, sequence)
 );
 CREATE UNIQUE INDEX IF NOT EXISTS by_append_id ON records (append_id, chain);
--- Which chains changed is asked for in every sweep of the signer.
+-- Each run of the checkpoint signer queries the changed chains.
 CREATE INDEX IF NOT EXISTS chains_by_time ON chains (timestamp, chain);
--- Each index costs every append. The newest records of an action or a type are found by walking back, not so those of
--- somebody who did little. Corrections, which are few, are asked for by entity too.
+-- Each index slows down every append. A backward scan finds the newest records of an action or a type, but not those of
+-- a user with few records. Amendments, which are few, are queried by entity, too.
 CREATE INDEX IF NOT EXISTS by_user ON records (chain, user_id, sequence);
 DROP INDEX IF EXISTS by_entity;
-CREATE INDEX IF NOT EXISTS by_corrected ON records (chain, entity_id, sequence) WHERE {CORRECTED};
+CREATE INDEX IF NOT EXISTS by_corrected ON records (chain, entity_id, sequence) WHERE {IS_AMENDMENT};
 CREATE INDEX IF NOT EXISTS by_reason ON records (chain, reason_category, sequence) WHERE reason_category IS NOT NULL;
 CREATE INDEX IF NOT EXISTS by_status ON records (chain, status, sequence) WHERE status IS NOT NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS by_amendment ON records (chain, amendment_id) WHERE amendment_id IS NOT NULL;
--- Decisions by what they say: a record begins with its AmendmentID, since no member of it sorts before that.
+-- Decisions by content: a record begins with its AmendmentID, because no other member sorts before it.
 CREATE INDEX IF NOT EXISTS by_decided ON records (chain, {_DECIDED}) WHERE {_DECIDES};
 """
 
 _ROW_FIELDS: Final = tuple(COLUMNS[name] for name in PROJECTED)
-# JSON holds no bytes; whatever sorts behind text is bytes, and a number is as wrong.
+# JSON has no bytes. SQLite sorts bytes after text; such a field is as invalid as a number.
 _ROW_ARRAY: Final = (
     f"CASE WHEN {' OR '.join(f"{name} >= x''" for name in _ROW_FIELDS)} "
     f"THEN json_array({', '.join(f"iif({name} >= x'', 0, {name})" for name in _ROW_FIELDS)}) "
     f"ELSE json_array({', '.join(_ROW_FIELDS)}) END"
 )
 ROW_COLUMNS: Final = f"sequence, canonical, hash, CAST({_ROW_ARRAY} AS BLOB)"
-"""Columns of a :data:`~shared.provenance.ports.Row`; one text is read faster than eight."""
+"""Columns of a :data:`~shared.provenance.ports.Row`; SQLite returns one text faster than eight."""
 
 RECORD_COLUMNS: Final = "sequence, canonical, hash, append_id, " + ", ".join(COLUMNS[name] for name in PROJECTED)
 _MARKS: Final = f"({', '.join('?' * (5 + len(PROJECTED)))})"
 _INSERT: Final = f"INSERT INTO records (chain, {RECORD_COLUMNS}) VALUES "  # noqa: S608  column names
-_AT_ONCE: Final = 16
-"""Rows of one statement: Python's lock is let go once for all of them, while requests are worked on."""
+_ROWS_PER_INSERT: Final = 16
+"""Rows of one statement: Python's global lock is released once for all of them."""
 _INSERT_ONE: Final = _INSERT + _MARKS
-_INSERT_MANY: Final = _INSERT + ", ".join([_MARKS] * _AT_ONCE)
+_INSERT_MANY: Final = _INSERT + ", ".join([_MARKS] * _ROWS_PER_INSERT)
 IN_PLACE: Final = f"typeof(sequence) = 'integer' AND +sequence <= {LAST_SEQUENCE}"
-"""A record stands in a place that records have; the caller bounds it from below. Older files take others, too.
+"""Condition that a record has a valid sequence, except for the lower bound; old files may contain other sequences.
 
-The sign keeps SQLite from taking this bound, that all records keep, for the one to search by.
+The plus sign prevents SQLite from using this condition, which all records meet, for the search.
 """
 _PLACE: Final = (
     f"CASE WHEN sequence IS NULL OR sequence < 1 THEN 1 WHEN {IN_PLACE} THEN sequence "
     f"WHEN sequence < {LAST_SEQUENCE} THEN CAST(sequence AS INTEGER) + 1 ELSE {LAST_SEQUENCE + 1} END"
 )
-"""The place of a record; of one that stands in none, the place behind it."""
+"""Sequence of a record; for a misplaced record, the next valid sequence."""
 MISPLACED: Final = f"""
 SELECT {_PLACE} FROM records WHERE chain = ? AND (sequence IS NULL OR +sequence < 1 OR NOT ({IN_PLACE}))
 ORDER BY sequence LIMIT 1
 """  # noqa: S608  column names
-"""The place behind the first record of a chain that stands in none."""
-_BARRED: Final = (
+"""Next valid sequence after the first misplaced record of a chain."""
+_HAS_RECORD_PAST_END: Final = (
     "SELECT EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence > :last) "
     "OR EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence < 1)"
 )
@@ -108,7 +108,7 @@ VALUES (
   ), :target, :scope, :sequence, :hash, :timestamp
 ) RETURNING chain
 """  # noqa: S608  a number
-"""A head under a number that no chain has and no record: those of a head that somebody deleted are no other chain's."""
+"""A head with a new number: the records of a deleted head must not become those of another chain."""
 DECISIONS: Final = f"""
 SELECT {RECORD_COLUMNS} FROM records WHERE chain = :chain AND {_DECIDES}
   AND {_DECIDED} IN (SELECT CAST(value AS BLOB) FROM json_each(:ids)) AND +sequence > 0 AND {IN_PLACE}
@@ -116,94 +116,94 @@ UNION ALL
 SELECT {RECORD_COLUMNS} FROM records WHERE chain = :chain
   AND amendment_id IN (SELECT value FROM json_each(:ids)) AND +sequence > 0 AND {IN_PLACE}
 """  # noqa: S608  column names
-"""Records about corrections, each through an index of its own; one that both name comes twice."""
-STRAYS: Final = f"""
-WITH RECURSIVE kept (number) AS (
+"""Records about amendments, found by two indexes; a record found by both is returned twice."""
+ORPHANS: Final = f"""
+WITH RECURSIVE numbered (number) AS (
   SELECT min(chain) FROM records
-  UNION ALL SELECT (SELECT min(chain) FROM records WHERE chain > number) FROM kept WHERE number IS NOT NULL
+  UNION ALL SELECT (SELECT min(chain) FROM records WHERE chain > number) FROM numbered WHERE number IS NOT NULL
 )
-SELECT {_PLACE}, {RECORD_COLUMNS.partition(", ")[2]} FROM kept JOIN records
+SELECT {_PLACE}, {RECORD_COLUMNS.partition(", ")[2]} FROM numbered JOIN records
   ON chain = number AND sequence = (SELECT min(sequence) FROM records WHERE chain = number)
 WHERE instr(CAST(canonical AS BLOB), :genesis) AND number <> :chain
     AND (:chain = 0 OR number NOT IN (SELECT chain FROM chains))
   OR :chain = 0 AND number NOT IN (SELECT chain FROM chains)
 ORDER BY sequence
 """  # noqa: S608  column names
-"""The earliest records of chains, found by a step for each chain, that may be those of a chain.
+"""The earliest records of chains that may belong to a given chain although its head does not lead to them.
 
-They hold its genesis hash and belong to no head, or to another one; where it has no head, all those also that belong
-to none.
+They contain its genesis hash and belong to no head or to another one. If the chain has no head, the earliest records of
+all chains without a head are included.
 """
 
 
 class RecordPastEndError(Exception):
-    """A record stands where the chain would grow past it; it does not go away by trying again."""
+    """A record exists past the end of the chain; a retry cannot help."""
 
 
 def record_from_row(row: Sequence[Any]) -> ChainRecord:
-    """Return the record of a row of :data:`RECORD_COLUMNS`, also of one that somebody stored other types in."""
-    fields = {name: _text(value) for name, value in zip(PROJECTED, row[4:], strict=True) if value is not None}
-    canonical = row[1] if type(row[1]) is bytes else _text(row[1]).encode()
-    return ChainRecord(row[0], canonical, _text(row[2]), _text(row[3]), fields)
+    """Return the record of a row of :data:`RECORD_COLUMNS`; values of other types are converted."""
+    fields = {name: _to_text(value) for name, value in zip(PROJECTED, row[4:], strict=True) if value is not None}
+    canonical = row[1] if type(row[1]) is bytes else _to_text(row[1]).encode()
+    return ChainRecord(row[0], canonical, _to_text(row[2]), _to_text(row[3]), fields)
 
 
 def chain_number(connection: sqlite3.Connection, key: ChainKey) -> int:
-    """Return the number of a chain, 0 without a head."""
+    """Return the number of a chain; 0 if it has no head."""
     sql = "SELECT chain FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
     return 0 if row is None else int(row[0])
 
 
-def misplaced(connection: sqlite3.Connection, key: ChainKey) -> int | None:
-    """Return the place behind the first record that stands in no place, None without one."""
+def find_misplaced(connection: sqlite3.Connection, key: ChainKey) -> int | None:
+    """Return the next valid sequence after the first misplaced record; None if there is none."""
     row = connection.execute(MISPLACED, (chain_number(connection, key),)).fetchone()
     return None if row is None else int(row[0])
 
 
 def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
-    """Return what the head row says."""
+    """Return the tip of a chain from its head row."""
     sql = "SELECT sequence, hash, timestamp FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
     return Tip() if row is None else tip_from_row(row)
 
 
 def tip_from_row(row: Sequence[Any]) -> Tip:
-    """Return the tip that a head's sequence, hash and timestamp say; what a forger spoilt counts as missing."""
+    """Return the tip of a row with sequence, hash and timestamp; invalid values count as missing."""
     sequence = row[0] if type(row[0]) is int and row[0] > 0 else 0
-    return Tip(sequence, _text(row[1]), _text(row[2]), str(row[0]))
+    return Tip(sequence, _to_text(row[1]), _to_text(row[2]), str(row[0]))
 
 
-def forgiving[T](work: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
-    """Return work that is done again when text in the file is no text, with what is none of it replaced."""
+def decode_leniently[T](work: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
+    """Return a function that retries with replacement characters if text in the file is not UTF-8."""
 
-    def forgiven(connection: sqlite3.Connection) -> T:
+    def run(connection: sqlite3.Connection) -> T:
         try:
             return work(connection)
         except sqlite3.OperationalError as error:
             if "decode" not in str(error):
                 raise
-            # For as long as the connection lives: costly, and only a forged file needs it.
-            connection.text_factory = _replaced
+            # Slow, and needed for tampered files only; it stays in effect until the connection is closed.
+            connection.text_factory = _decode_with_replacements
             return work(connection)
 
-    return forgiven
+    return run
 
 
-def _replaced(text: bytes) -> str:
+def _decode_with_replacements(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
-def _text(value: object) -> str:
-    """Return a value as text; the column's own type does not keep others out."""
+def _to_text(value: object) -> str:
+    """Return a value as text; SQLite columns accept other types."""
     return value if type(value) is str else "" if value is None else str(value)
 
 
-def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[ChainRecord]) -> Tip:
+def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Sequence[ChainRecord]) -> Tip:
     """Write records and the head within the caller's transaction.
 
     Raises:
-        sqlite3.IntegrityError: an append id or a decision exists.
-        RecordPastEndError: a record stands past the end of the chain, or before its first place.
+        sqlite3.IntegrityError: the append id or the decision exists.
+        RecordPastEndError: a record exists past the end of the chain or before sequence 1.
     """
     last = records[-1]
     tip = Tip(last.sequence, last.hash, last.projection["Timestamp"], str(last.sequence))
@@ -211,14 +211,14 @@ def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[Chai
     names["timestamp"] = tip.timestamp
     row = connection.execute(_MOVE_HEAD, names).fetchone() or connection.execute(_NEW_HEAD, names).fetchone()
     chain = row[0]
-    if connection.execute(_BARRED, {"chain": chain, "last": records[0].sequence - 1}).fetchone()[0]:
+    if connection.execute(_HAS_RECORD_PAST_END, {"chain": chain, "last": records[0].sequence - 1}).fetchone()[0]:
         raise RecordPastEndError
     rows = [_row(chain, record) for record in records]
-    for some in itertools.batched(rows, _AT_ONCE, strict=False):
-        if len(some) == _AT_ONCE:
-            connection.execute(_INSERT_MANY, tuple(itertools.chain.from_iterable(some)))
+    for batch in itertools.batched(rows, _ROWS_PER_INSERT, strict=False):
+        if len(batch) == _ROWS_PER_INSERT:
+            connection.execute(_INSERT_MANY, tuple(itertools.chain.from_iterable(batch)))
         else:
-            connection.executemany(_INSERT_ONE, some)
+            connection.executemany(_INSERT_ONE, batch)
     return tip
 
 

@@ -9,7 +9,7 @@ from shared.rate_limits.limiter import LEASE_SECONDS
 from shared.rate_limits.models import WINDOW_SECONDS
 from shared.rate_limits.ports import Lease, LeaseRequest
 
-# Counts of the last minute: a power cut may lose them, so their commits need not wait for the disk.
+# A power cut may lose these counts of the last minute, so commits need not wait for the disk.
 SCHEMA = """
 PRAGMA synchronous=OFF;
 DROP TABLE IF EXISTS leases;
@@ -24,10 +24,10 @@ CREATE TABLE IF NOT EXISTS working (
 ) WITHOUT ROWID;
 """
 BELIEVED_SECONDS: Final = 5.0
-"""How long another instance's count of requests at work is believed; one that was killed takes nothing back."""
+"""Age at which the active requests of another instance are ignored, because a killed instance never updates them."""
 
 PATIENCE_SECONDS: Final = 1.0
-"""A request waits for this; without an answer it is let in."""
+"""Timeout of a lease; after it, the request is admitted."""
 
 
 class SqliteLeaseStore:
@@ -36,39 +36,41 @@ class SqliteLeaseStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def lease(self, asked: LeaseRequest, at: float) -> Lease:
+    async def lease(self, request: LeaseRequest, at: float) -> Lease:
         with unavailable_on_failure("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
-            return await self._database.write(lambda connection: _lease(connection, asked, at))
+            return await self._database.write(lambda connection: _lease(connection, request, at))
 
 
-def _lease(connection: sqlite3.Connection, asked: LeaseRequest, at: float) -> Lease:
-    if asked.previous:
-        _settle(connection, asked)
+def _lease(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> Lease:
+    if request.previous:
+        _settle(connection, request)
     connection.execute("DELETE FROM slices WHERE counts_until <= ?", (at,))
     sql = "SELECT coalesce(sum(amount), 0), min(counts_until) FROM slices WHERE principal = ?"
-    counted, first = connection.execute(sql, (asked.principal,)).fetchone()
-    granted = max(0, min(asked.wanted, asked.budget - counted))
+    counted, first = connection.execute(sql, (request.principal,)).fetchone()
+    granted = max(0, min(request.wanted, request.budget - counted))
     lease_id = uuid.uuid4().hex if granted else ""
     if granted:
         until = at + LEASE_SECONDS + WINDOW_SECONDS
-        connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?)", (asked.principal, lease_id, until, granted))
+        connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?)", (request.principal, lease_id, until, granted))
     frees_at = at + WINDOW_SECONDS if first is None else first
-    left = max(0, asked.budget - counted - granted)
-    return Lease(lease_id, granted, left, _elsewhere(connection, asked, at), frees_at)
+    remaining = max(0, request.budget - counted - granted)
+    return Lease(lease_id, granted, remaining, _exchange_active(connection, request, at), frees_at)
 
 
-def _settle(connection: sqlite3.Connection, asked: LeaseRequest) -> None:
-    if asked.used:
+def _settle(connection: sqlite3.Connection, request: LeaseRequest) -> None:
+    if request.used:
         sql = "UPDATE slices SET amount = ?, counts_until = ? WHERE principal = ? AND id = ?"
-        connection.execute(sql, (asked.used, asked.used_until + WINDOW_SECONDS, asked.principal, asked.previous))
+        connection.execute(
+            sql, (request.used, request.used_until + WINDOW_SECONDS, request.principal, request.previous)
+        )
     else:
-        connection.execute("DELETE FROM slices WHERE principal = ? AND id = ?", (asked.principal, asked.previous))
+        connection.execute("DELETE FROM slices WHERE principal = ? AND id = ?", (request.principal, request.previous))
 
 
-def _elsewhere(connection: sqlite3.Connection, asked: LeaseRequest, at: float) -> int:
-    """Note how many requests the asking instance works on, and return how many the others do."""
+def _exchange_active(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
+    """Store the number of active requests of this instance, and return that of the other instances."""
     connection.execute("DELETE FROM working WHERE seen_at <= ?", (at - BELIEVED_SECONDS,))
-    row = (asked.principal, asked.instance, at, asked.active)
+    row = (request.principal, request.instance, at, request.active)
     connection.execute("INSERT OR REPLACE INTO working VALUES (?, ?, ?, ?)", row)
     sql = "SELECT coalesce(sum(active), 0) FROM working WHERE principal = ? AND instance <> ?"
-    return int(connection.execute(sql, (asked.principal, asked.instance)).fetchone()[0])
+    return int(connection.execute(sql, (request.principal, request.instance)).fetchone()[0])

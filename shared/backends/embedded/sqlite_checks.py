@@ -1,4 +1,4 @@
-"""Whether a writer can get into a SQLite file: found out on a connection of its own, in a moment."""
+"""Readiness checks of SQLite files, on a separate connection with a short timeout."""
 
 import asyncio
 import random
@@ -10,37 +10,37 @@ from pathlib import Path
 from typing import Final
 
 WAIT_SECONDS: Final = 2.0
-"""Whoever holds the file for longer keeps writers waiting."""
+"""A writer that holds the lock for longer blocks other writers noticeably."""
 _LONGEST_PAUSE_SECONDS: Final = 0.01
-"""Between two tries: SQLite's own pauses grow so long that a file with many writers would seem locked."""
+"""Longest pause between attempts: SQLite's own pauses grow so long that a busy file would seem locked."""
 
 
 async def check_write_lock(path: Path, wait_seconds: float = WAIT_SECONDS) -> None:
-    """Return when a writer gets into a file, or when there is no file yet; nothing is written.
+    """Check that a writer can lock a file; a missing file is accepted, and nothing is written.
 
     Args:
         path: the file.
-        wait_seconds: how long others may hold it.
+        wait_seconds: timeout while other writers hold the lock.
 
     Raises:
-        sqlite3.Error: none does: the file is locked, read-only or damaged.
+        sqlite3.Error: the file is locked, read-only or damaged.
     """
-    await asyncio.to_thread(_enter, path, wait_seconds, _leave)
+    await asyncio.to_thread(_check, path, wait_seconds, _roll_back)
 
 
 async def check_write(path: Path, wait_seconds: float = WAIT_SECONDS) -> None:
-    """Return when a file takes a write to disk, or when there is no file yet; arguments as for ``check_write_lock``.
+    """Check that a file can be written; a missing file is accepted. See :func:`check_write_lock` for the arguments.
 
     Raises:
-        sqlite3.Error: it does not: full, locked, read-only or damaged.
+        sqlite3.Error: the disk is full, or the file is locked, read-only or damaged.
     """
-    await asyncio.to_thread(_enter, path, wait_seconds, _write_something)
+    await asyncio.to_thread(_check, path, wait_seconds, _write_row)
 
 
-def _enter(path: Path, wait_seconds: float, work: Callable[[sqlite3.Connection], None]) -> None:
+def _check(path: Path, wait_seconds: float, work: Callable[[sqlite3.Connection], None]) -> None:
     if not path.exists():
         return
-    # By name and not by path: a file that is removed meanwhile must not be made.
+    # As a URI with mode=rw, because a file that was deleted meanwhile must not be created.
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0, autocommit=True)) as file:
         _begin(file, time.monotonic() + wait_seconds)
         work(file)
@@ -58,11 +58,11 @@ def _begin(file: sqlite3.Connection, deadline: float) -> None:
             return
 
 
-def _leave(file: sqlite3.Connection) -> None:
+def _roll_back(file: sqlite3.Connection) -> None:
     file.execute("ROLLBACK")
 
 
-def _write_something(file: sqlite3.Connection) -> None:
+def _write_row(file: sqlite3.Connection) -> None:
     file.execute("CREATE TABLE IF NOT EXISTS checked (at REAL)")
     file.execute("DELETE FROM checked")
     file.execute("INSERT INTO checked VALUES (julianday())")

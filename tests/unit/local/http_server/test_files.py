@@ -74,9 +74,9 @@ async def test_validators(anyone: httpx.AsyncClient, url: str) -> None:
 async def test_refusals(anyone: httpx.AsyncClient, links: FileLinks, url: str) -> None:
     """A refusal is a problem document with a code of its own."""
     later = datetime.now(UTC) + timedelta(minutes=5)
-    gone = links.make(FileLink("downloads", "job/gone.csv", "gone.csv", later))
+    gone = links.create(FileLink("downloads", "job/gone.csv", "gone.csv", later))
     base = url.partition("/files/")[0]
-    over = links.make(FileLink("downloads", "job/rig.csv", "rig.csv", later - timedelta(days=1)))
+    over = links.create(FileLink("downloads", "job/rig.csv", "rig.csv", later - timedelta(days=1)))
     for address, method, status, code in (
         (gone, "GET", 404, "FILE_NOT_FOUND"),
         (over, "GET", 403, "LINK_EXPIRED"),
@@ -97,6 +97,6 @@ async def test_even_a_signed_name_stays_among_the_blobs(
     anyone: httpx.AsyncClient, links: FileLinks, url: str, container: str, name: str
 ) -> None:
     """Nothing but blobs is reached, though the signature be right."""
-    signed = links.make(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
+    signed = links.create(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
     path = f"/files/{quote(container, safe='')}/{quote(name, safe='')}?{signed.partition('?')[2]}"
     assert (await anyone.get(url.partition("/files/")[0] + path)).status_code in {403, 404}

@@ -67,10 +67,10 @@ async def test_what_a_crash_left_goes_after_a_while(tmp_path: Path) -> None:
 def test_the_key_of_links_is_its_owners_alone(tmp_path: Path) -> None:
     """The key file has mode 0600, and a second process makes and takes the same links."""
     linked = FileLink("downloads", "j/1.csv", "rig.csv", LATER)
-    url = FileLinks(BASE, tmp_path / "key").make(linked)
+    url = FileLinks(BASE, tmp_path / "key").create(linked)
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
-    assert FileLinks(BASE, tmp_path / "key").make(linked) == url
-    assert FileLinks(BASE, tmp_path / "other").make(linked) != url
+    assert FileLinks(BASE, tmp_path / "key").create(linked) == url
+    assert FileLinks(BASE, tmp_path / "other").create(linked) != url
 
 
 @given(st.text(min_size=1), st.text(), st.integers(0, 2**31))
@@ -84,7 +84,7 @@ def test_a_link_comes_back_as_it_was_made(
         return
     links = FileLinks(BASE, tmp_path_factory.getbasetemp() / "links-key")
     linked = FileLink("downloads", name, file, datetime.fromtimestamp(at, UTC))
-    parts = urlsplit(links.make(linked))
+    parts = urlsplit(links.create(linked))
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     path = unquote(parts.path.removeprefix("/files/downloads/"))
     assert links.read("downloads", path, query) == linked

@@ -90,7 +90,7 @@ async def test_keys_keep_their_order_and_partition(log: HubWriter, reader: HubRe
 async def test_concurrent_sends_share_commits_and_lose_nothing(log: HubWriter, reader: HubReader) -> None:
     """Sends that arrive at once are all stored, each once, in fewer commits than there were sends."""
     await log.send(HUB, [message(b"first")])
-    reader.changed()
+    reader.has_changed()
     await asyncio.gather(*(log.send(HUB, [message(str(number).encode(), f"k{number}")]) for number in range(500)))
     events = read_all(reader)
     assert sorted(event.body for event in events) == sorted(
@@ -217,12 +217,12 @@ async def test_sequence_numbers_are_not_reused_after_trimming(path: Path, log: H
 
 async def test_changed_tells_of_new_events(log: HubWriter, reader: HubReader) -> None:
     """The cheap check is true once after each write of another connection, and false in between."""
-    assert reader.changed()
-    assert not reader.changed()
+    assert reader.has_changed()
+    assert not reader.has_changed()
     await log.send(HUB, [message(b"1")])
-    assert reader.changed()
+    assert reader.has_changed()
     reader.commit(HUB, "live", "0", 1)
-    assert not reader.changed()
+    assert not reader.has_changed()
 
 
 async def test_locked_file_refuses_all_and_recovers(
@@ -249,7 +249,7 @@ async def test_full_disk_stores_nothing_of_the_send(log: HubWriter, reader: HubR
     await log.send(HUB, [message(b"1")])
     assert log._connection is not None
     log._connection.execute("PRAGMA max_page_count=20")
-    with pytest.raises(WorkspaceError, match="cannot take events"):
+    with pytest.raises(WorkspaceError, match="cannot accept events"):
         await log.send(HUB, [message(b"x" * 9000, f"k{number}") for number in range(20)])
     assert [event.body for event in read_all(reader)] == [b"1"]
     await log.send(HUB, [message(b"x" * 9000, f"k{number}") for number in range(20)])

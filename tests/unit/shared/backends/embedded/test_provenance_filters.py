@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from shared.backends.embedded.provenance_filters import matching
+from shared.backends.embedded.provenance_filters import select_matching
 from shared.backends.embedded.provenance_schema import DECISIONS, SCHEMA
 from shared.provenance.ports import Filters
 
@@ -21,7 +21,9 @@ def test_a_rare_value_is_found_by_its_index(name: str, others: dict[str, str]) -
         connection.executescript(SCHEMA)
         connection.set_trace_callback(plan.append)
         list(
-            matching(connection, 1, Filters(equal={name: "x", **others}), newest_first=True, offset=0, corrected=False)
+            select_matching(
+                connection, 1, Filters(equal={name: "x", **others}), newest_first=True, offset=0, of_amendments=False
+            )
         )
         connection.set_trace_callback(None)
         steps = connection.execute(f"EXPLAIN QUERY PLAN {plan[-1]}").fetchall()
@@ -35,7 +37,7 @@ def test_corrections_of_an_entity_are_found_by_an_index() -> None:
         connection.executescript(SCHEMA)
         connection.set_trace_callback(plan.append)
         filters = Filters(equal={"EntityID": "x"})
-        list(matching(connection, 1, filters, newest_first=False, offset=0, corrected=True))
+        list(select_matching(connection, 1, filters, newest_first=False, offset=0, of_amendments=True))
         connection.set_trace_callback(None)
         steps = [step[3] for step in connection.execute(f"EXPLAIN QUERY PLAN {plan[-1]}")]
         names = {"chain": 1, "ids": "[]"}

@@ -195,7 +195,7 @@ class SqliteChainStore:
         return await self._read(work) if values else []
 
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
-        """Return the records about corrections, each found through an index over what it says, or its filter field."""
+        """Return the records about amendments, found by content or by filter field; both have an index."""
 
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
             names = {"chain": chain_number(connection, chain), "ids": json.dumps(list(amendments))}

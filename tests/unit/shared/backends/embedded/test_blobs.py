@@ -26,7 +26,7 @@ async def test_names_that_no_blob_has(tmp_path: Path, name: str) -> None:
     """A name that could lead out of the folder, or to a file that is being written, is refused by every method."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
     for call in (store.create(name, b""), store.read(name), store.upload(name, tmp_path), store.delete([name])):
-        with pytest.raises(ValueError, match="no blob is called"):
+        with pytest.raises(ValueError, match="invalid name of a blob"):
             await call
 
 

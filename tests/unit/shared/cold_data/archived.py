@@ -1,4 +1,4 @@
-"""Events on the impulses hub, and what the archive gives of them."""
+"""Helpers of the archive tests: events of the impulses hub, and reads of the archive."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ def event(
     partition: str = "0",
     payload: dict[str, Any] | None = None,
 ) -> HubEvent:
-    """Return an event that holds an impulse; without an id one of its own."""
+    """Return an event with an impulse; without an id, the impulse gets a unique one."""
     named = message_id or f"m-{partition}-{sequence}"
     impulse = Impulse(named, at, connection, ("hall",), "d-1", {}, payload or {"n": sequence})
     arrived = enqueued_at or NOON + timedelta(seconds=sequence)
@@ -40,20 +40,20 @@ def event(
 async def rows(
     store: FolderBlobStore, connection: str = "rig", start: datetime = NOON - YEAR, end: datetime = NOON + YEAR
 ) -> list[dict[str, Any]]:
-    """Return the rows of a connection as they are read."""
+    """Return the rows of a connection in the order of a read."""
     return [row async for batch in ColdReader(store).rows(connection, start, end) for row in batch.to_pylist()]
 
 
 async def ids(store: FolderBlobStore, connection: str = "rig") -> list[str]:
-    """Return the message ids of a connection in the order in which they are read."""
+    """Return the message ids of a connection in the order of a read."""
     return [row["messageId"] for row in await rows(store, connection)]
 
 
 async def contents(store: FolderBlobStore) -> dict[str, bytes]:
-    """Return every blob's bytes by name."""
+    """Return the bytes of every blob by name."""
     return {blob.name: await store.read(blob.name) async for blob in store.list("")}
 
 
 def batches(events: Sequence[HubEvent], size: int) -> list[Sequence[HubEvent]]:
-    """Return events in batches."""
+    """Divide events into batches."""
     return [events[first : first + size] for first in range(0, len(events), size)]

@@ -1,4 +1,4 @@
-"""The archive's blobs: what they are called, what they hold, and what redelivery does to them."""
+"""Archive writer: names and contents of blobs, and redelivery."""
 
 import io
 import json
@@ -15,8 +15,8 @@ from tests.unit.shared.cold_data.archived import NOON, batches, contents, event,
 HOUR = timedelta(hours=1)
 
 
-async def test_a_blob_per_connection_and_hour(tmp_path: Path) -> None:
-    """A batch becomes one blob for each connection and hour of its impulses, named by where they stand in the hub."""
+async def test_batch_creates_one_blob_per_connection_and_hour(tmp_path: Path) -> None:
+    """A batch creates one blob per connection and hour; partition and sequence numbers are in its name."""
     store = folder_store(tmp_path)
     events = [event(7), event(8, connection="press"), event(9, at=NOON + HOUR), event(10)]
     await Archive(store).run(events)
@@ -27,8 +27,8 @@ async def test_a_blob_per_connection_and_hour(tmp_path: Path) -> None:
     ]
 
 
-async def test_a_row_keeps_everything(tmp_path: Path) -> None:
-    """Every member of an impulse and its place in the hub are columns; payloads keep integers of any size."""
+async def test_row_contains_all_members_of_an_impulse(tmp_path: Path) -> None:
+    """Rows contain every member of an impulse and its position in the hub; integers in payloads can have any size."""
     store = folder_store(tmp_path)
     payload = {"big": 12345678901234567890123, "text": 'ü"\n', "nested": {"a": [1, None]}}
     await Archive(store).run([event(3, "id-3", at=NOON + timedelta(microseconds=5), payload=payload)])
@@ -48,8 +48,8 @@ async def test_a_row_keeps_everything(tmp_path: Path) -> None:
     }
 
 
-async def test_redelivery_changes_nothing(tmp_path: Path) -> None:
-    """Every batch delivered three times leaves the same files with the same bytes."""
+async def test_redelivery_does_not_change_blobs(tmp_path: Path) -> None:
+    """Three deliveries of every batch create the same files with the same bytes."""
     store = folder_store(tmp_path)
     events = [event(number, at=NOON + number * timedelta(minutes=7)) for number in range(1, 40)]
     for batch in batches(events, 10):
@@ -62,8 +62,8 @@ async def test_redelivery_changes_nothing(tmp_path: Path) -> None:
     assert len(await rows(store)) == 39
 
 
-async def test_other_batches_of_the_same_events(tmp_path: Path) -> None:
-    """Where batch boundaries moved, rows stand in several blobs and are read once."""
+async def test_rows_in_several_blobs_are_read_once(tmp_path: Path) -> None:
+    """If batch boundaries move on redelivery, rows are in several blobs but are read once."""
     store = folder_store(tmp_path)
     events = [event(number) for number in range(1, 40)]
     for size in (10, 7, 39, 13):
@@ -73,8 +73,8 @@ async def test_other_batches_of_the_same_events(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff", b"[]", b"{}", b'{"ID":"x"}', b"[" * 3000])
-async def test_an_event_that_is_no_impulse_is_set_aside(tmp_path: Path, body: bytes) -> None:
-    """It is kept under _unrouted with the reason, and holds up nobody."""
+async def test_invalid_event_is_stored_as_unrouted(tmp_path: Path, body: bytes) -> None:
+    """An invalid event is stored under _unrouted with the reason, and other events are stored normally."""
     store = folder_store(tmp_path)
     await Archive(store).run([HubEvent(body, "0", 1, NOON, {}), event(2)])
     assert await ids(store) == ["m-0-2"]
@@ -83,16 +83,16 @@ async def test_an_event_that_is_no_impulse_is_set_aside(tmp_path: Path, body: by
 
 
 @pytest.mark.parametrize("connection", ["", "..", "../../x", "a/b", "x" * 300, "ü\n", "~"])
-async def test_no_lookup_leads_out_of_its_folder(tmp_path: Path, connection: str) -> None:
-    """Whatever a hub event claims to be of, it is kept, apart from others, and read back."""
+async def test_any_lookup_is_stored_in_a_separate_folder(tmp_path: Path, connection: str) -> None:
+    """Events with any connection lookup are stored in a separate folder and can be read."""
     store = folder_store(tmp_path)
     await Archive(store).run([event(1, connection=connection), event(2)])
     assert await ids(store, connection) == ["m-0-1"]
     assert await ids(store) == ["m-0-2"]
 
 
-async def test_a_hub_that_begins_anew_loses_nothing(tmp_path: Path) -> None:
-    """Other events under numbers that were there before are kept beside them."""
+async def test_events_after_a_hub_reset_are_stored(tmp_path: Path) -> None:
+    """After a hub reset, events with reused sequence numbers are stored in addition to the old ones."""
     store = folder_store(tmp_path)
     await Archive(store).run([event(1, "old-1"), event(2, "old-2")])
     later = NOON + timedelta(days=3)

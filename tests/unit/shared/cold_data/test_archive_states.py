@@ -1,4 +1,4 @@
-"""Whatever happens to the archive in whatever order, its rows are those of the query table."""
+"""State machine test: after any sequence of operations, the archive has the rows of the query table."""
 
 import asyncio
 import tempfile
@@ -19,7 +19,7 @@ MINUTES = timedelta(minutes=1)
 
 
 class ArchiveMachine(RuleBasedStateMachine):
-    """Events come in batches of any bounds, any number of times, while hours are merged and runs end anywhere."""
+    """Delivers events in arbitrary batches, repeatedly, while compaction runs and crashes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(ids=st.lists(st.integers(0, 30), min_size=1, max_size=6), gap=st.integers(0, 40))
     def arrive(self, ids: list[int], gap: int) -> None:
-        """New events stand on the hub."""
+        """Add new events to the hub."""
         for number in ids:
             sequence = len(self._events) + 1
             last = self._events[-1].enqueued_at if self._events else NOON
@@ -42,7 +42,7 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(size=st.integers(1, 8))
     def deliver(self, size: int) -> None:
-        """The next events are delivered."""
+        """Deliver the next events."""
         first, self._delivered = self._delivered, min(self._delivered + size, len(self._events))
         self._run(first, self._delivered)
         for each in range(first, self._delivered):
@@ -53,25 +53,25 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(first=st.integers(0, 100), size=st.integers(1, 30))
     def deliver_again(self, first: int, size: int) -> None:
-        """Events that were delivered are delivered again, in some other batch."""
+        """Deliver events again in another batch."""
         if self._delivered:
             first %= self._delivered
             self._run(first, min(first + size, self._delivered))
 
     @rule(changes=st.one_of(st.none(), st.integers(0, 5)))
     def compact(self, changes: int | None) -> None:
-        """Hours are merged, by a run that ends after some changes or not at all."""
+        """Run the compaction, which may crash after some changes."""
         store = folder_store(self._path) if changes is None else crashing(self._path, changes)
         asyncio.run(Compaction(store, QUIET).run(later()))
 
     @invariant()
     def holds_each_message_once(self) -> None:
-        """What is read is what arrived first of each message."""
+        """Check that reads return the first arrival of each message."""
         found = [row["payload"] for row in asyncio.run(rows(folder_store(self._path)))]
         assert found == self._expected
 
     def teardown(self) -> None:
-        """Deliver everything three times and merge: no count changes, and redelivery then changes no file."""
+        """Deliver everything three times and compact: counts do not change, and redelivery changes no file."""
         store = folder_store(self._path)
         for _ in range(3):
             self._run(0, self._delivered)

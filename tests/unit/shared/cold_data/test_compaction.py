@@ -1,4 +1,4 @@
-"""Merging blobs: what is merged when, and that no reader at any moment misses a row or sees one twice."""
+"""Compaction: conditions for merges, and complete reads during merges."""
 
 from collections.abc import AsyncIterator, Collection
 from datetime import datetime, timedelta
@@ -20,27 +20,27 @@ HOUR = timedelta(hours=1)
 
 
 def later(quiets: float = 1.1) -> datetime:
-    """Return an instant so many quiet times after now, when what is written now is quiet."""
+    """Return an instant that is a number of quiet times after now."""
     return now() + quiets * QUIET
 
 
-class Crash(Exception):  # noqa: N818  the end of a process
-    """The process ended here."""
+class Crash(Exception):  # noqa: N818  not an error
+    """Simulated crash of the process."""
 
 
 class CrashingStore(FolderBlobStore):
-    """A folder whose user ends before or after one of its changes."""
+    """A store that crashes before or after one of its changes."""
 
     changes_left = 10**9
 
     async def upload(self, name: str, source: Path) -> None:
-        """Store a file, or end."""
+        """Store a file, or crash."""
         self._spend()
         await super().upload(name, source)
         self._spend()
 
     async def delete(self, names: Collection[str]) -> None:
-        """Remove blobs one by one, or end between them."""
+        """Delete blobs one by one, or crash between them."""
         for name in names:
             self._spend()
             await super().delete([name])
@@ -59,8 +59,8 @@ def crashing(path: Path, changes: int) -> CrashingStore:
     return store
 
 
-async def test_an_hour_becomes_one_blob(tmp_path: Path) -> None:
-    """Blobs of a past hour are merged once it is quiet, and those merged go a quiet time later."""
+async def test_past_hour_is_merged_to_one_blob(tmp_path: Path) -> None:
+    """Blobs of a past hour are merged after the quiet time; their sources are deleted a quiet time later."""
     store = folder_store(tmp_path)
     for batch in batches([event(number) for number in range(1, 31)], 10):
         await Archive(store).run(batch)
@@ -78,16 +78,16 @@ async def test_an_hour_becomes_one_blob(tmp_path: Path) -> None:
     assert await ids(store) == before
 
 
-async def test_an_hour_that_is_not_over_stays(tmp_path: Path) -> None:
-    """The current hour, and hours of the future, are left alone."""
+async def test_current_and_future_hours_are_not_merged(tmp_path: Path) -> None:
+    """The current hour and future hours are not merged."""
     store = folder_store(tmp_path)
     for number in range(1, 4):
         await Archive(store).run([event(number, at=now() + 3 * HOUR)])
     assert await Compaction(store, QUIET).run(later()) == 0
 
 
-async def test_late_blobs_are_merged_in(tmp_path: Path) -> None:
-    """What comes after an hour was merged is merged with it, before and after the sources are gone."""
+async def test_late_blobs_are_merged(tmp_path: Path) -> None:
+    """Blobs that arrive after a merge are merged, too, before and after the deletion of the sources."""
     store = folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in range(1, 7):
@@ -98,8 +98,8 @@ async def test_late_blobs_are_merged_in(tmp_path: Path) -> None:
     assert len(await contents(store)) == 1
 
 
-async def test_sources_that_come_back(tmp_path: Path) -> None:
-    """A batch that is delivered again after it was merged and removed changes no row."""
+async def test_redelivered_sources_do_not_change_rows(tmp_path: Path) -> None:
+    """A batch that is delivered again after its merge and deletion does not change the rows."""
     store = folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     events = [event(number) for number in range(1, 11)]
@@ -111,8 +111,8 @@ async def test_sources_that_come_back(tmp_path: Path) -> None:
             assert await ids(store) == [f"m-0-{number}" for number in range(1, 11)]
 
 
-async def test_a_hub_that_begins_anew_after_a_merge(tmp_path: Path) -> None:
-    """New events under the name of a blob that was merged and removed are kept."""
+async def test_new_events_with_the_name_of_a_merged_blob_are_stored(tmp_path: Path) -> None:
+    """After a hub reset, new events with the name of a merged and deleted blob are stored."""
     store = folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in (1, 2):
@@ -126,8 +126,8 @@ async def test_a_hub_that_begins_anew_after_a_merge(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changes", range(8))
-async def test_a_run_that_ends_anywhere(tmp_path: Path, changes: int) -> None:
-    """After each change a run may end; no row is lost or doubled, and later runs finish."""
+async def test_crash_after_any_change_loses_no_row(tmp_path: Path, changes: int) -> None:
+    """A run may crash after any change; no row is lost or repeated, and later runs complete the work."""
     for number in range(1, 5):
         await Archive(folder_store(tmp_path)).run([event(number)])
     store = crashing(tmp_path, changes)
@@ -141,12 +141,12 @@ async def test_a_run_that_ends_anywhere(tmp_path: Path, changes: int) -> None:
 
 
 class SweptStore(FolderBlobStore):
-    """A folder in which an hour is merged and swept between a reader's listing and its fetching."""
+    """A store in which an hour is merged and swept between a reader's listing and its fetch."""
 
     swept = False
 
     async def fetch(self, name: str, target: Path) -> None:
-        """Give a blob, after everything that compaction can do was done."""
+        """Complete all due compaction, then fetch the blob."""
         if not self.swept:
             self.swept = True
             for _ in range(2):
@@ -154,8 +154,8 @@ class SweptStore(FolderBlobStore):
         await super().fetch(name, target)
 
 
-async def test_a_reader_whose_blobs_go_while_it_reads(tmp_path: Path) -> None:
-    """It lists the hour again, and gives every row once."""
+async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> None:
+    """If blobs disappear during a read, the reader lists the hour again and returns every row once."""
     store = folder_store(tmp_path)
     for number in range(1, 5):
         await Archive(store).run([event(number)])
@@ -165,19 +165,19 @@ async def test_a_reader_whose_blobs_go_while_it_reads(tmp_path: Path) -> None:
 
 
 class StaleStore(FolderBlobStore):
-    """A folder as another run saw it a while ago."""
+    """A store with the outdated listing of a concurrent run."""
 
     seen: tuple[Blob, ...] = ()
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
-        """Yield what was there."""
+        """Yield the outdated listing."""
         for blob in self.seen:
             if blob.name.startswith(prefix):
                 yield blob
 
 
-async def test_two_runs_at_once(tmp_path: Path) -> None:
-    """A run that saw fewer blobs than another merges them too; rows stand in both, and are read once."""
+async def test_concurrent_runs_do_not_repeat_rows(tmp_path: Path) -> None:
+    """If a concurrent run merges an outdated listing, rows are in both blobs but are read once."""
     store = folder_store(tmp_path)
     await Archive(store).run([event(1)])
     await Archive(store).run([event(2)])

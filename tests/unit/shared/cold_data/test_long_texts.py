@@ -1,4 +1,4 @@
-"""Long messages: archived, merged and read in bounded memory, with the same rows as short ones."""
+"""Long messages: archived, compact_all and read in bounded memory, with the same rows as short messages."""
 
 import io
 import random
@@ -30,13 +30,13 @@ COUNT = 400
 
 
 def long_event(number: int, sequence: int | None = None) -> HubEvent:
-    """Return an event of the longest kind, somewhere in the hour; a later one with the same number is a copy."""
+    """Return an event of maximum size within the hour; a later event with the same number is a duplicate."""
     at = NOON + timedelta(seconds=number * 7919 % 3600)
     return event(sequence or number, f"m-{number}", at=at, payload={"n": number, "x": TEXT[number % 97 :]})
 
 
-async def kept(store: FolderBlobStore) -> list[tuple[str, int]]:
-    """Return ids and lengths of payloads as they are read, after checking that batches are bounded."""
+async def read_lengths(store: FolderBlobStore) -> list[tuple[str, int]]:
+    """Return ids and payload lengths of a read, after checking that its batches are bounded."""
     found: list[tuple[str, int]] = []
     async for batch in ColdReader(store).rows("rig", NOON, NOON + HOUR):
         assert batch.nbytes <= tables.GROUP_BYTES + LENGTH
@@ -45,13 +45,15 @@ async def kept(store: FolderBlobStore) -> list[tuple[str, int]]:
     return found
 
 
-async def merged(store: FolderBlobStore) -> int:
-    """Merge what there is and return how many hours were."""
+async def compact_all(store: FolderBlobStore) -> int:
+    """Run the compaction and return the number of merged hours."""
     return await Compaction(store, QUIET).run(now() + 2 * HOUR)
 
 
-async def test_the_longest_messages_by_the_hundreds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an engine that may hold a third of them, every message is read once, in order, and merged."""
+async def test_hundreds_of_longest_messages_are_read_and_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the engine's memory fits a third of the messages, all are read once, in order, and merged."""
     monkeypatch.setattr("shared.cold_data.engine.MEMORY", "32MB")
     store = folder_store(tmp_path)
     events = [long_event(number) for number in range(1, COUNT + 1)]
@@ -60,23 +62,23 @@ async def test_the_longest_messages_by_the_hundreds(tmp_path: Path, monkeypatch:
         await Archive(store).run(batch)
     in_order = sorted(range(1, COUNT + 1), key=lambda number: (number * 7919 % 3600, number))
     expected = [(f"m-{number}", len(f'{{"n":{number},"x":""}}') + LENGTH - number % 97) for number in in_order]
-    assert await kept(store) == expected
-    assert await merged(store) == 1
-    [name] = [name for name in await contents(store) if "merged" in name]
+    assert await read_lengths(store) == expected
+    assert await compact_all(store) == 1
+    [name] = [name for name in await contents(store) if "compact_all" in name]
     blob = pq.read_metadata(tmp_path / "cold" / name)
     assert blob.num_rows == COUNT + 19
     assert max(blob.row_group(number).total_byte_size for number in range(blob.num_row_groups)) <= tables.GROUP_BYTES
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
     assert hour.longest == max(length for _, length in expected) + len('{}["hall"]')
-    assert await kept(store) == expected
+    assert await read_lengths(store) == expected
 
 
-async def test_a_blob_that_does_not_say_how_long_its_rows_are(tmp_path: Path) -> None:
-    """Blobs without the length of their longest row are read and merged, whatever they hold, and say it then."""
+async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -> None:
+    """Blobs without the length of their longest row are read and merged; the merged blob records it."""
     store = folder_store(tmp_path)
     for batch in batches([long_event(number) for number in range(1, 41)], 20):
         await Archive(store).run(batch)
-    expected = await kept(store)
+    expected = await read_lengths(store)
     for name, content in (await contents(store)).items():
         table = pq.read_table(io.BytesIO(content))
         said = table.schema.metadata[b"oi"].decode()
@@ -84,12 +86,12 @@ async def test_a_blob_that_does_not_say_how_long_its_rows_are(tmp_path: Path) ->
         pq.write_table(table.replace_schema_metadata({"oi": unsaid}), tmp_path / "cold" / name)
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
     assert hour.longest is None
-    assert await kept(store) == expected
-    assert await merged(store) == 1
+    assert await read_lengths(store) == expected
+    assert await compact_all(store) == 1
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
     assert hour.longest is not None
     assert hour.longest > LENGTH
-    assert await kept(store) == expected
+    assert await read_lengths(store) == expected
 
 
 @settings(max_examples=15, deadline=None)
@@ -97,10 +99,10 @@ async def test_a_blob_that_does_not_say_how_long_its_rows_are(tmp_path: Path) ->
     st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 90), st.text(max_size=5)), min_size=1, max_size=20),
     st.lists(st.integers(1, 20), min_size=1, max_size=3),
 )
-async def test_long_and_short_rows_are_read_alike(
+async def test_both_read_paths_return_the_same_rows(
     tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int, str]], sizes: Sequence[int]
 ) -> None:
-    """Which way rows take, before and after they are merged, changes nothing about them."""
+    """The paths for long and short rows return the same rows, before and after a merge."""
     store = folder_store(tmp_path_factory.mktemp("alike"))
     events = [
         event(number, message_id, at=NOON + timedelta(minutes=minutes), payload={"n": number, "text": text})
@@ -115,13 +117,13 @@ async def test_long_and_short_rows_are_read_alike(
         patched.setattr(long_texts, "ROWS", 2)
         patched.setattr(long_texts, "BATCH_BYTES", 40)
         assert await rows(store) == short
-        await merged(store)
+        await compact_all(store)
         assert await rows(store) == short
     assert await rows(store) == short
 
 
-async def test_a_large_batch_becomes_several_row_groups(tmp_path: Path) -> None:
-    """The archive cuts a batch of long messages into row groups that whoever reads them can hold."""
+async def test_large_batch_is_split_into_row_groups(tmp_path: Path) -> None:
+    """The archive divides a batch of long messages into row groups of bounded size."""
     store = folder_store(tmp_path)
     await Archive(store).run([long_event(number) for number in range(1, 101)])
     [content] = (await contents(store)).values()

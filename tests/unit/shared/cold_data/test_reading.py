@@ -1,4 +1,4 @@
-"""Reading the archive: ranges, order, and messages that came more than once."""
+"""Archive reader: ranges, order, and duplicates."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,8 +17,8 @@ HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
-async def test_a_range_includes_its_start_and_not_its_end(tmp_path: Path) -> None:
-    """Rows are those from the start on and before the end, to the microsecond, in order of time."""
+async def test_range_includes_start_and_excludes_end(tmp_path: Path) -> None:
+    """A read returns rows from the start up to, but excluding, the end, to the microsecond and in time order."""
     store = folder_store(tmp_path)
     micro = timedelta(microseconds=1)
     times = [NOON + HOUR, NOON - micro, NOON, NOON + HOUR - micro, NOON + 2 * HOUR]
@@ -29,8 +29,8 @@ async def test_a_range_includes_its_start_and_not_its_end(tmp_path: Path) -> Non
     assert await rows(store, "nobody") == []
 
 
-async def test_the_first_and_the_last_instants(tmp_path: Path) -> None:
-    """Rows are read at both ends of the calendar, and the end of a range is left out there, too."""
+async def test_range_at_the_limits_of_the_calendar(tmp_path: Path) -> None:
+    """Ranges work at both limits of the calendar; the end is exclusive there, too."""
     store = folder_store(tmp_path)
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     micro = timedelta(microseconds=1)
@@ -41,8 +41,8 @@ async def test_the_first_and_the_last_instants(tmp_path: Path) -> None:
     assert [row["timestamp"] for row in await rows(store, "rig", first, first + DAY)] == [first]
 
 
-async def test_stretches_tell_what_there_is(tmp_path: Path) -> None:
-    """Each hour with rows is told with how many there are and how large they are."""
+async def test_list_hours_returns_rows_and_sizes(tmp_path: Path) -> None:
+    """Each hour with rows is listed with its number of rows and its sizes."""
     store = folder_store(tmp_path)
     await Archive(store).run([event(1), event(2), event(3, at=NOON + 30 * HOUR)])
     found = await ColdReader(store).list_hours("rig", NOON + timedelta(minutes=30), NOON + 31 * HOUR)
@@ -63,10 +63,10 @@ async def test_stretches_tell_what_there_is(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("same_hour", [True, False])
-async def test_a_message_counts_once_in_a_day(
+async def test_repeats_within_a_day_are_duplicates(
     tmp_path: Path, arrivals: Sequence[float], kept: Sequence[float], *, same_hour: bool
 ) -> None:
-    """What comes again within 24 hours of an arrival that is kept is a copy, in whatever hour it lies."""
+    """A message repeated within 24 hours of an original is a duplicate, also in another hour."""
     store = folder_store(tmp_path)
     archive = Archive(store)
     for number, hours in enumerate(arrivals, 1):
@@ -79,15 +79,15 @@ async def test_a_message_counts_once_in_a_day(
     assert sorted(found) == sorted(f'{{"h":{hours}}}' for hours in kept)
 
 
-async def test_copies_are_of_one_connection(tmp_path: Path) -> None:
-    """The same id of another connection is another message."""
+async def test_duplicates_are_separate_per_connection(tmp_path: Path) -> None:
+    """Messages of different connections with the same id are not duplicates."""
     store = folder_store(tmp_path)
     await Archive(store).run([event(1, "same"), event(2, "same", connection="press")])
     assert (await ids(store), await ids(store, "press")) == (["same"], ["same"])
 
 
-async def test_months_of_hours(tmp_path: Path) -> None:
-    """A range of many days is read in order, and a copy next to a block's edge is still found."""
+async def test_range_of_many_days_is_read_in_order(tmp_path: Path) -> None:
+    """A range of many days is read in order, and duplicates across block boundaries are found."""
     store = folder_store(tmp_path)
     at = [NOON + number * 7 * HOUR for number in range(60)]
     events = [event(number, f"m-{number // 2}", at=at, enqueued_at=at) for number, at in enumerate(at, 1)]
@@ -96,7 +96,7 @@ async def test_months_of_hours(tmp_path: Path) -> None:
 
 
 def reference(events: Sequence[HubEvent], given_ids: Sequence[str]) -> list[int]:
-    """Return the sequence numbers that the query table would keep: each id once in a day of its first arrival."""
+    """Return the sequence numbers that the query table keeps: each id once within a day of its first arrival."""
     kept: dict[str, datetime] = {}
     found = []
     for each, message_id in zip(events, given_ids, strict=True):
@@ -112,10 +112,10 @@ def reference(events: Sequence[HubEvent], given_ids: Sequence[str]) -> list[int]
     st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 6)), min_size=1, max_size=25),
     st.lists(st.integers(1, 25), min_size=1, max_size=3),
 )
-async def test_any_batches_of_any_messages(
+async def test_any_batches_are_read_like_the_query_table(
     tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int]], sizes: list[int]
 ) -> None:
-    """However events are cut into batches, and however often they come, the table's rows are read."""
+    """Any batches with any redelivery are read with the rows of the query table."""
     store = folder_store(tmp_path_factory.mktemp("any"))
     events, at = [], NOON
     for number, (message_id, gap) in enumerate(messages, 1):

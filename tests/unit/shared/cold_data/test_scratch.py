@@ -1,4 +1,4 @@
-"""Scratch files are bounded, and their end is told."""
+"""Limits of scratch files and their errors."""
 
 import shutil
 from pathlib import Path
@@ -17,7 +17,7 @@ SORTED = "SELECT hash(range) AS h, repeat(range::VARCHAR, 20) AS t FROM range(20
 
 
 class Disk(NamedTuple):
-    """Stands in for what the operating system says of a disk."""
+    """Fake of the operating system's disk usage."""
 
     total: int
     used: int
@@ -25,20 +25,20 @@ class Disk(NamedTuple):
 
 
 def full(monkeypatch: pytest.MonkeyPatch, free: int, total: int = 10_000 * MEGABYTE) -> None:
-    """Have the disk nearly full."""
+    """Simulate a nearly full disk."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(total, total - free, free))
 
 
-def test_scratch_files_leave_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gigabyte of the disk, or a tenth of a small one, is no scratch files'."""
+def test_part_of_the_disk_is_reserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scratch files cannot use a gigabyte of the disk, or a tenth of a small disk."""
     full(monkeypatch, 3000 * MEGABYTE)
     assert scratch.free_bytes(tmp_path) == 2000 * MEGABYTE
     full(monkeypatch, 300 * MEGABYTE, 1000 * MEGABYTE)
     assert scratch.free_bytes(tmp_path) == 200 * MEGABYTE
 
 
-async def test_a_full_disk_is_told_before_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is read when there is no room for it."""
+async def test_read_is_rejected_without_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read that does not fit the disk is rejected at its start."""
     store = folder_store(tmp_path)
     await Archive(store).run([event(1)])
     full(monkeypatch, 900 * MEGABYTE)
@@ -47,8 +47,8 @@ async def test_a_full_disk_is_told_before_it_is_full(tmp_path: Path, monkeypatch
     assert refusal.value.code == "SCRATCH_FULL"
 
 
-def test_what_the_engine_spills_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sort that would spill more than there is room for ends as a full disk."""
+def test_spill_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sort that spills more than the available space raises SCRATCH_FULL."""
     monkeypatch.setattr(engine, "MEMORY", "60MB")
     full(monkeypatch, 1005 * MEGABYTE)
     open_engine = engine.open_engine(tmp_path)
@@ -58,8 +58,8 @@ def test_what_the_engine_spills_is_bounded(tmp_path: Path, monkeypatch: pytest.M
     assert refusal.value.code == "SCRATCH_FULL"
 
 
-def test_the_end_of_memory_is_told(tmp_path: Path) -> None:
-    """A query that cannot spill ends as the end of memory, and other failures stay what they are."""
+def test_out_of_memory_is_translated(tmp_path: Path) -> None:
+    """A query that cannot spill raises DOWNLOAD_OUT_OF_MEMORY, and other errors are not translated."""
     bounded = duckdb.connect(":memory:", config={"memory_limit": "20MB", "temp_directory": ""})
     with pytest.raises(WorkspaceError, match="jsonl") as refusal, scratch.translate_resource_errors(tmp_path):
         bounded.execute(f"CREATE TEMP TABLE sorted AS {SORTED}")

@@ -1,16 +1,16 @@
-"""Stores that are closed after each test."""
+"""Fixtures of the download tests."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.unit.shared.downloads.plant import Plants
+from tests.unit.shared.downloads.environment import EnvironmentFactory
 
 
 @pytest.fixture
-async def plants(tmp_path: Path) -> AsyncIterator[Plants]:
-    """Return what makes plants."""
-    made = Plants(tmp_path)
+async def factory(tmp_path: Path) -> AsyncIterator[EnvironmentFactory]:
+    """Return a factory of environments; closes them after the test."""
+    made = EnvironmentFactory(tmp_path)
     yield made
     await made.close()

@@ -1,4 +1,4 @@
-"""Rows become files that hold exactly what was archived."""
+"""Conversion: files contain exactly the archived rows."""
 
 import csv
 import hashlib
@@ -62,7 +62,7 @@ PAYLOADS = st.dictionaries(KEYS, VALUES, max_size=4)
 
 
 def batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator[pa.RecordBatch]:
-    """Give rows with the payloads, a few a batch."""
+    """Yield rows with the payloads in small batches."""
     for first in range(0, len(payloads), size):
         some = payloads[first : first + size]
         numbers = range(first, first + len(some))
@@ -78,7 +78,7 @@ def batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator[pa.Re
 
 
 def flat(payload: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
-    """Return a payload's leaves as CSV shows them; written independently of the product, a row at a time."""
+    """Return a payload's leaves as CSV cells; implemented independently of the product code."""
     found: dict[tuple[str, ...], str] = {}
     for key, value in payload.items():
         if isinstance(value, dict) and value:
@@ -89,12 +89,12 @@ def flat(payload: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str,
 
 
 def as_text(value: Any) -> str:
-    """Return a number, truth value, array or empty object as its JSON text."""
+    """Return a number, boolean, array or empty object as JSON text."""
     return serialise(value).decode()
 
 
 def read_csv(files: Sequence[WrittenFile]) -> tuple[list[str], list[list[str]]]:
-    """Return the header, the same in each file, and the rows of all."""
+    """Return the header, which must be equal in all files, and the rows of all files."""
     header, rows = [], []
     for file in files:
         header, *body = csv.reader(io.StringIO(file.path.read_bytes().decode(), newline=""), strict=True)
@@ -105,14 +105,14 @@ def read_csv(files: Sequence[WrittenFile]) -> tuple[list[str], list[list[str]]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that each example writes into anew."""
+    """Return a new folder for each example."""
     return tmp_path_factory.mktemp("files")
 
 
 @settings(max_examples=60, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
-def test_csv_holds_every_leaf_in_its_column(folder: Path, payloads: list[dict[str, Any]]) -> None:
-    """Each payload's leaves, and nothing else, stand in the row under their names, whatever the keys and values."""
+def test_csv_has_every_leaf_in_its_column(folder: Path, payloads: list[dict[str, Any]]) -> None:
+    """A CSV row has exactly the payload's leaves under their names, for any keys and values."""
     files, leaves = write_csv("pump", lambda: batches(payloads), folder, frozenset())
     header, rows = read_csv(files)
     assert leaves == {path for payload in payloads for path in flat(payload)}
@@ -129,18 +129,18 @@ def test_csv_holds_every_leaf_in_its_column(folder: Path, payloads: list[dict[st
 
 
 def escaped(text: str) -> str:
-    """Return a cell as the file shows it: text that begins like a formula has an apostrophe, numbers have none."""
+    """Return the expected cell: text that starts like a formula has an apostrophe, numbers have none."""
     if text[:1] not in {"=", "+", "-", "@", "\t", "\r"}:
         return text
     try:
-        json.loads(text, parse_constant=int)  # infinity is no JSON number, and no integer either
+        json.loads(text, parse_constant=int)  # infinity is not a JSON number; int() rejects it
     except ValueError:
         return f"'{text}"
     return f"'{text}" if text[-1].isspace() else text
 
 
 def test_csv_escapes_ids_and_names_like_formulas(tmp_path: Path) -> None:
-    """Device ids, message ids and column names that begin like a formula get an apostrophe; negative numbers do not."""
+    """Ids and column names that start like a formula get an apostrophe; negative numbers do not."""
     batch = pa.RecordBatch.from_arrays(
         [
             pa.array([BEGIN], pa.timestamp("us", tz="UTC")),
@@ -158,7 +158,7 @@ def test_csv_escapes_ids_and_names_like_formulas(tmp_path: Path) -> None:
 
 
 def same(cell: str, expected: str) -> bool:
-    """Return whether a cell is what it should be; numbers may be written another way if they are the same number."""
+    """Return whether a cell has the expected value; numbers may be written differently."""
     if cell == expected:
         return True
     try:
@@ -169,8 +169,8 @@ def same(cell: str, expected: str) -> bool:
 
 @settings(max_examples=100, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
-def test_json_lines_and_parquet_keep_the_payload_whole(folder: Path, payloads: list[dict[str, Any]]) -> None:
-    """A line or row holds the very payload that was archived."""
+def test_json_lines_and_parquet_contain_the_payload(folder: Path, payloads: list[dict[str, Any]]) -> None:
+    """Lines and rows contain the archived payload unchanged."""
     [lines] = write_jsonl("pump", lambda: batches(payloads), folder)
     rows = [parse(line) for line in lines.path.read_bytes().split(b"\n")[:-1]]
     expected = [
@@ -196,8 +196,8 @@ def test_json_lines_and_parquet_keep_the_payload_whole(folder: Path, payloads: l
     assert [rfc3339(row["timestamp"]) for row in stored] == [row["timestamp"] for row in expected]
 
 
-def test_no_rows_give_one_file_with_a_header(tmp_path: Path) -> None:
-    """An empty range has a file too: a header, a schema, or nothing for JSON Lines."""
+def test_empty_range_creates_one_file(tmp_path: Path) -> None:
+    """An empty range creates a file with a header, a schema, or no lines for JSON Lines."""
     [file], leaves = write_csv("pump", lambda: iter(()), tmp_path, frozenset())
     assert (file.path.read_bytes(), file.rows, leaves) == (
         b"timestamp,connection,deviceId,messageId\r\n",
@@ -212,7 +212,7 @@ def test_no_rows_give_one_file_with_a_header(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    """Every file stays under the limit, holds whole rows, and says its own size, rows and digest."""
+    """Every file is below the limit, contains complete rows, and reports its size, rows and digest."""
     monkeypatch.setattr("shared.downloads.output_files.ROW_GROUP_ROWS", 100)
     monkeypatch.setattr("shared.downloads.row_feed.SLICE_ROWS", 100)
     payloads = [{"n": number, "text": hashlib.sha256(str(number).encode()).hexdigest()} for number in range(2000)]
@@ -235,7 +235,7 @@ def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def numbers(form: str, files: Sequence[WrittenFile]) -> list[int]:
-    """Return the member ``n`` of every payload, in order."""
+    """Return the member ``n`` of every payload in order."""
     if form == "csv":
         return [int(row[4]) for row in read_csv(files)[1]]
     if form == "jsonl":
@@ -246,8 +246,8 @@ def numbers(form: str, files: Sequence[WrittenFile]) -> list[int]:
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path, form: str) -> None:
-    """A repeated activity writes what the first one wrote."""
+def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) -> None:
+    """A repeated activity writes the same bytes."""
     payloads = [{"b": {"x": number}, "a": [number]} if number % 3 else {"c": 1.5} for number in range(500)]
 
     def digest() -> str:
@@ -260,16 +260,16 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path, form: str) -> None:
     assert digest() == digest()
 
 
-def test_columns_asked_for_are_there(tmp_path: Path) -> None:
-    """Leaves known from elsewhere get their empty columns, so that every part of a download has one header."""
+def test_known_leaves_always_have_columns(tmp_path: Path) -> None:
+    """Known leaves get columns even if empty, so that all parts of a download have one header."""
     known = frozenset({("z",), ("m", "x")})
     [file], leaves = write_csv("pump", lambda: batches([{"a": 1}]), tmp_path, known)
     assert leaves == {("a",), *known}
     assert read_csv([file])[0][4:] == ["a", "m.x", "z"]
 
 
-def test_names_that_collide_get_a_prefix() -> None:
-    """A key named like a fixed column, or like another key's path, is told apart by a prefix."""
+def test_colliding_column_names_get_a_prefix() -> None:
+    """A key that collides with a fixed column or another path gets a prefix."""
     found = name_columns({("timestamp",), ("a", "b"), ("a.b",), ("connection", "x")})
     assert found == [
         ("a.b", ("a", "b")),
@@ -280,14 +280,14 @@ def test_names_that_collide_get_a_prefix() -> None:
 
 
 def test_null_and_empty_text_differ(tmp_path: Path) -> None:
-    """Null and what is not there are empty cells; empty text is quoted."""
+    """Null and missing values are empty cells; empty text is quoted."""
     [file], _ = write_csv("pump", lambda: batches([{"a": None, "b": ""}, {"b": "=1"}]), tmp_path, frozenset())
     cells = [line.split(b",")[-2:] for line in file.path.read_bytes().split(b"\r\n")[1:-1]]
     assert cells == [[b"", b'""'], [b"", b"'=1"]]
 
 
-def test_too_many_columns_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Payloads that name their keys anew in each row end with a reason, not with memory."""
+def test_too_many_columns_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Payloads with new keys in each row are rejected with a reason before memory is exhausted."""
     monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 50)
     payloads = [{f"k{number}": number} for number in range(60)]
     with pytest.raises(WorkspaceError, match="use jsonl or parquet") as refusal:
@@ -297,8 +297,8 @@ def test_too_many_columns_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @settings(max_examples=60, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
-def test_payloads_taken_apart_one_by_one_have_the_same_leaves(payloads: list[dict[str, Any]]) -> None:
-    """Both ways of taking payloads apart find the same leaves, and the same texts there."""
+def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, Any]]) -> None:
+    """Both methods of flattening find the same leaves with the same texts."""
     texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
     found = find_leaves_singly(texts)
     assert found == {path for payload in payloads for path in flat(payload)}
@@ -315,16 +315,16 @@ def test_payloads_taken_apart_one_by_one_have_the_same_leaves(payloads: list[dic
     "payload",
     [{"wave": [0] * 120_000}, {"wave": [{"a": 0}] * 30_000}, {"text": "x" * 250_000}, {"k": {"n": [[0, 1]] * 30_000}}],
 )
-def test_large_payloads_fit_into_the_memory_of_the_conversion(tmp_path: Path, payload: dict[str, Any]) -> None:
-    """Rows as large as messages may be, arrays of short numbers among them, become CSV, a slice full of them."""
+def test_slice_of_largest_payloads_fits_into_memory(tmp_path: Path, payload: dict[str, Any]) -> None:
+    """A slice of payloads of maximum size, with arrays of short numbers, is converted to CSV."""
     [file], _ = write_csv("pump", lambda: batches([payload] * 70, 70), tmp_path, frozenset())
     _, rows = read_csv([file])
     [expected] = flat(payload).values()
     assert [row[4:] for row in rows] == [[expected]] * 70
 
 
-def test_a_key_that_is_value_and_object_among_many_others(tmp_path: Path) -> None:
-    """A place that holds a value in one row and an object in another has a column for both."""
+def test_key_with_values_and_objects_has_both_columns(tmp_path: Path) -> None:
+    """A path with a value in one row and an object in another has a column for each."""
     wide = {f"k{number:03}": number for number in range(900)}
     payloads: list[dict[str, Any]] = [{"a": 1, **wide}, {"a": {"b": 2}}, {"text": "x" * 200_000}]
     [file], leaves = write_csv("pump", lambda: batches(payloads), tmp_path, frozenset())
@@ -333,8 +333,8 @@ def test_a_key_that_is_value_and_object_among_many_others(tmp_path: Path) -> Non
     assert [row[header.index("a")] + row[header.index("a.b")] for row in rows] == ["1", "2", ""]
 
 
-def test_wide_rows_are_made_in_narrow_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cells made at a time are bounded, and no row is lost by that."""
+def test_wide_rows_are_converted_in_small_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of cells converted together is limited, and no row is lost."""
     monkeypatch.setattr(conversion, "CSV_CELLS_PER_BATCH", 40)
     payloads = [{f"k{number}": number for number in range(20)} for _ in range(30)]
     [file], _ = write_csv("pump", lambda: batches(payloads, 30), tmp_path, frozenset())

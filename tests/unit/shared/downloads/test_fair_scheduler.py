@@ -1,4 +1,4 @@
-"""Turns of principals."""
+"""Fair scheduling of principals."""
 
 import asyncio
 
@@ -6,14 +6,14 @@ from shared.downloads.fair_scheduler import FairScheduler
 
 
 async def work(turns: FairScheduler, principal: str, order: list[str], gate: asyncio.Event) -> None:
-    """Work in turn, and note when."""
+    """Execute a task in turn and record its start."""
     async with turns.turn(principal):
         order.append(principal)
         await gate.wait()
 
 
 async def test_principals_take_turns() -> None:
-    """A principal with one piece of work waits for one piece of each other principal, not for all of them."""
+    """A principal with one task waits for one task of each other principal, not for all tasks."""
     turns, order, gate = FairScheduler(1, 10), list[str](), asyncio.Event()
     tasks = [asyncio.create_task(work(turns, who, order, gate)) for who in ("busy", "busy", "busy", "busy", "small")]
     await asyncio.sleep(0)
@@ -22,8 +22,8 @@ async def test_principals_take_turns() -> None:
     assert order == ["busy", "small", "busy", "busy", "busy"]
 
 
-async def test_one_principal_is_bounded() -> None:
-    """There is no room for more of a principal than its bound, and again once one has ended."""
+async def test_tasks_per_principal_are_limited() -> None:
+    """A principal at its limit has no room until one of its tasks ends."""
     turns, order, gate = FairScheduler(1, 2), list[str](), asyncio.Event()
     tasks = [asyncio.create_task(work(turns, "busy", order, gate)) for _ in range(2)]
     await asyncio.sleep(0)
@@ -33,8 +33,8 @@ async def test_one_principal_is_bounded() -> None:
     assert turns.has_room("busy")
 
 
-async def test_who_gives_up_takes_no_place() -> None:
-    """A cancelled waiter, before or after its turn came, leaves the place to the next."""
+async def test_cancelled_waiter_passes_its_slot_on() -> None:
+    """A waiter that is cancelled before or after its turn passes the slot to the next."""
     turns, order, gate = FairScheduler(1, 3), list[str](), asyncio.Event()
     first, second, third = (asyncio.create_task(work(turns, who, order, gate)) for who in ("a", "b", "c"))
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A download is cut where there is surely more than one file."""
+"""Planning: a download is divided if it certainly needs several files."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -11,7 +11,7 @@ from shared.cold_data.reading import HourSummary
 from shared.downloads.models import Format
 from shared.downloads.output_files import FILE_BYTES
 from shared.downloads.planning import PART_BYTES, PART_TIME, plan_parts
-from tests.unit.shared.downloads.plant import HOUR, START
+from tests.unit.shared.downloads.environment import HOUR, START
 
 END = START + 100 * HOUR
 
@@ -19,7 +19,7 @@ END = START + 100 * HOUR
 @pytest.mark.parametrize("form", list(Format))
 @given(sizes=st.lists(st.integers(0, 400_000_000), max_size=40))
 def test_parts_cover_the_range_without_gaps(form: Format, sizes: list[int]) -> None:
-    """The parts follow each other from start to end, and no more is put together than a file should hold."""
+    """The parts are adjacent from start to end, and no part exceeds the expected size."""
     list_hours = [HourSummary(START + number * HOUR, 0, size) for number, size in enumerate(sizes)]
     planned = plan_parts("pump", START + timedelta(minutes=5), END, form, list_hours)
     assert planned[0].start == START + timedelta(minutes=5)
@@ -35,8 +35,8 @@ def test_parts_cover_the_range_without_gaps(form: Format, sizes: list[int]) -> N
         assert not late or sum(late) <= PART_BYTES
 
 
-def test_rows_count_where_the_archive_is_small() -> None:
-    """A row takes its text in CSV and JSON Lines, however well the archive compresses it."""
+def test_rows_count_if_the_archive_is_compressed_well() -> None:
+    """Rows have a minimum size in CSV and JSON Lines, independent of the compression of the archive."""
     list_hours = [HourSummary(START + number * 24 * HOUR, 6_000_000, 1) for number in range(10)]
     end = START + 240 * HOUR
     assert len(plan_parts("pump", START, end, Format.PARQUET, list_hours)) == 1

@@ -1,4 +1,4 @@
-"""Downloads as their owners see them."""
+"""Downloads for callers."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.downloads.models import Format, Job, JobStatus, Part, StoredFile
 from shared.downloads.service import Downloads, list_file_names
 from shared.errors import Kind, WorkspaceError
-from tests.unit.shared.downloads.plant import HOUR, START, Plant, Plants
+from tests.unit.shared.downloads.environment import HOUR, START, Environment, EnvironmentFactory
 
 
 def caller(member: str, *rights: AccessRight) -> Principal:
@@ -20,7 +20,7 @@ def caller(member: str, *rights: AccessRight) -> Principal:
 
 
 async def catalog() -> Catalog:
-    """Return a catalog of two connections and a surface with one of them."""
+    """Return a catalog with two connections and a surface with one of them."""
     connections = {
         lookup: CatalogEntry(Connection(lookup=lookup, name=lookup, type=ConnectionType.SIMULATOR), START, START, "x")
         for lookup in ("pump", "press")
@@ -30,7 +30,7 @@ async def catalog() -> Catalog:
 
 
 class JobRunner:
-    """Notes what it is asked, and may refuse to start."""
+    """Records its calls; may reject starts."""
 
     def __init__(self, *, refuse: bool = False) -> None:
         self.refuse = refuse
@@ -38,57 +38,63 @@ class JobRunner:
         self.stopped: list[str] = []
 
     async def start(self, job_id: str) -> None:
-        """Note or refuse a start."""
+        """Record or reject a start."""
         if self.refuse:
             raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "no")
         self.started.append(job_id)
 
     async def stop(self, job_id: str) -> None:
-        """Note a stop."""
+        """Record a stop."""
         self.stopped.append(job_id)
 
 
 @pytest.fixture
-def plant(plants: Plants) -> Plant:
-    """Return stores over a small archive."""
-    return plants.make()
+def environment(factory: EnvironmentFactory) -> Environment:
+    """Return an environment with a small archive."""
+    return factory.make()
 
 
-def downloads(plant: Plant) -> Downloads:
-    """Return downloads of the plant, an hour after the archive begins."""
-    return Downloads(catalog, plant.jobs, plant.blobs, plant.quota, timedelta(days=1), clock=lambda: START + HOUR)
+def downloads(environment: Environment) -> Downloads:
+    """Return the downloads of the environment, an hour after the start of the archive."""
+    return Downloads(
+        catalog, environment.jobs, environment.blobs, environment.quota, timedelta(days=1), clock=lambda: START + HOUR
+    )
 
 
-async def test_only_the_owner_and_who_manages_keys_see_a_job(plant: Plant) -> None:
-    """Everybody else gets 404: the right to manage keys counts where the token has it, not where its member has it."""
-    job = await plant.job()
+async def test_job_is_visible_to_owner_and_key_managers(environment: Environment) -> None:
+    """Other callers get 404; the token needs the right to manage keys, a right of the member is not enough."""
+    job = await environment.job()
     for allowed in (caller("editor@t"), caller("viewer@t", AccessRight.KEYS_MANAGE)):
-        assert await downloads(plant).get(allowed, "j1") == job
+        assert await downloads(environment).get(allowed, "j1") == job
     for refused in (caller("viewer@t"), caller(""), caller("admin@t", AccessRight.COLD_DATA_EXPORT)):
         with pytest.raises(WorkspaceError) as refusal:
-            await downloads(plant).get(refused, "j1")
+            await downloads(environment).get(refused, "j1")
         assert refusal.value.code == "DOWNLOAD_NOT_FOUND"
-    late = Downloads(catalog, plant.jobs, plant.blobs, plant.quota, timedelta(days=1), clock=lambda: job.expires_at)
+    late = Downloads(
+        catalog, environment.jobs, environment.blobs, environment.quota, timedelta(days=1), clock=lambda: job.expires_at
+    )
     with pytest.raises(WorkspaceError):
         await late.get(caller("editor@t"), "j1")
     assert await late.list(caller("editor@t")) == []
-    assert await downloads(plant).list(caller("editor@t")) == [job]
-    assert await downloads(plant).list(caller("admin@t")) == []
+    assert await downloads(environment).list(caller("editor@t")) == [job]
+    assert await downloads(environment).list(caller("admin@t")) == []
 
 
-async def test_a_job_that_cannot_be_started_leaves_nothing(plant: Plant) -> None:
-    """The refusal to start is the caller's answer, and no job waits for ever."""
+async def test_job_is_deleted_if_its_start_is_rejected(environment: Environment) -> None:
+    """The caller gets the runner's error, and no pending job remains."""
     with pytest.raises(WorkspaceError):
-        await downloads(plant).start(
+        await downloads(environment).start(
             caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, JobRunner(refuse=True)
         )
-    assert await plant.jobs.list_owned("editor@t") == []
+    assert await environment.jobs.list_owned("editor@t") == []
 
 
-async def test_a_job_that_was_never_begun_begins_when_it_is_looked_at(plant: Plant) -> None:
-    """A process may end between storing a job and beginning it; a look at it half a minute later begins it."""
+async def test_stalled_job_is_started_at_a_read(environment: Environment) -> None:
+    """A job whose process crashed before its start is started by a read half a minute later."""
     at = [START]
-    downloads = Downloads(catalog, plant.jobs, plant.blobs, plant.quota, timedelta(days=1), clock=lambda: at[0])
+    downloads = Downloads(
+        catalog, environment.jobs, environment.blobs, environment.quota, timedelta(days=1), clock=lambda: at[0]
+    )
     job = await downloads.start(caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, JobRunner())
     runner = JobRunner()
     await downloads.restart_if_stalled(job, runner)
@@ -97,30 +103,30 @@ async def test_a_job_that_was_never_begun_begins_when_it_is_looked_at(plant: Pla
     await downloads.restart_if_stalled(job, JobRunner(refuse=True))
     await downloads.restart_if_stalled(job, runner)
     assert runner.started == [job.id]
-    await plant.run(job.id)
-    await downloads.restart_if_stalled(await plant.stored(job.id), runner)
+    await environment.run(job.id)
+    await downloads.restart_if_stalled(await environment.stored(job.id), runner)
     assert runner.started == [job.id]
 
 
-async def test_cancelling_stops_the_work_once(plant: Plant) -> None:
-    """A cancelled job has ended: its files go, and it cannot be cancelled again."""
+async def test_job_can_be_cancelled_once(environment: Environment) -> None:
+    """A cancelled job has ended: its files are deleted, and it cannot be cancelled again."""
     runner = JobRunner()
-    started = await downloads(plant).start(caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, runner)
-    await plant.work.next_parts(started.id)
-    await plant.work.convert(started.id, 0)
-    assert plant.files()
+    started = await downloads(environment).start(caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, runner)
+    await environment.work.next_parts(started.id)
+    await environment.work.convert(started.id, 0)
+    assert environment.files()
     with pytest.raises(WorkspaceError):
-        await downloads(plant).cancel(caller("viewer@t"), started.id, runner)
-    await downloads(plant).cancel(caller("admin@t", AccessRight.KEYS_MANAGE), started.id, runner)
-    assert (plant.files(), runner.stopped) == ([], [started.id])
+        await downloads(environment).cancel(caller("viewer@t"), started.id, runner)
+    await downloads(environment).cancel(caller("admin@t", AccessRight.KEYS_MANAGE), started.id, runner)
+    assert (environment.files(), runner.stopped) == ([], [started.id])
     with pytest.raises(WorkspaceError) as refusal:
-        await downloads(plant).cancel(caller("editor@t"), started.id, runner)
+        await downloads(environment).cancel(caller("editor@t"), started.id, runner)
     assert (refusal.value.code, refusal.value.members) == ("DOWNLOAD_ENDED", {"currentStatus": "cancelled"})
 
 
-async def test_connections_of_surfaces(plant: Plant) -> None:
-    """A surface gives its own connections and no other's."""
-    told = downloads(plant)
+async def test_surface_selects_its_own_connections(environment: Environment) -> None:
+    """A surface selects only its own connections."""
+    told = downloads(environment)
     assert await told.select_connection("press") == ("press",)
     assert (
         await told.select_surface_connections("hall")
@@ -137,22 +143,27 @@ async def test_connections_of_surfaces(plant: Plant) -> None:
         assert refusal.value.code == code
 
 
-async def test_links_end_with_the_job(plant: Plant) -> None:
-    """A link lives a quarter of an hour, but not longer than its job; only completed jobs have any."""
-    await plant.job()
-    assert await downloads(plant).create_links(await plant.stored()) == []
-    job = await plant.run()
-    assert {each.expires_at for each in await downloads(plant).create_links(job)} == {
+async def test_links_expire_before_the_job(environment: Environment) -> None:
+    """A link expires after a quarter of an hour or with its job; only completed jobs have links."""
+    await environment.job()
+    assert await downloads(environment).create_links(await environment.stored()) == []
+    job = await environment.run()
+    assert {each.expires_at for each in await downloads(environment).create_links(job)} == {
         START + HOUR + timedelta(minutes=15)
     }
     late = Downloads(
-        catalog, plant.jobs, plant.blobs, plant.quota, timedelta(0), clock=lambda: job.expires_at - timedelta(minutes=1)
+        catalog,
+        environment.jobs,
+        environment.blobs,
+        environment.quota,
+        timedelta(0),
+        clock=lambda: job.expires_at - timedelta(minutes=1),
     )
     assert {each.expires_at for each in await late.create_links(job)} == {job.expires_at}
 
 
 def test_several_files_of_a_connection_are_numbered() -> None:
-    """Files are saved under their connection's name, with a number where there are several."""
+    """Files are named after their connection, with a number if there are several."""
     file = StoredFile(blob="x", rows=1, size=1, sha256="")
     parts = (
         Part(connection="a", start=START, end=START + HOUR, files=(file, file)),

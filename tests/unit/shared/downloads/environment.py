@@ -1,4 +1,4 @@
-"""An archive that holds made-up rows, and a job over it."""
+"""Test environment of downloads: an archive with generated rows, stores, and jobs."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -26,14 +26,14 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-class Archive:
-    """Stands in for the archive: rows made from their connection, hour and number.
+class FakeArchive:
+    """Fake archive: rows are generated from connection, hour and number.
 
     Args:
-        hours: how many hours hold rows.
-        per_hour: rows of each hour.
-        payload: makes a row's payload from its hour and number.
-        size: bytes that each hour claims to take.
+        hours: number of hours with rows.
+        per_hour: number of rows per hour.
+        payload: creates a row's payload from its hour and number.
+        size: reported size of each hour in bytes.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Archive:
         ]
 
     async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator[pa.RecordBatch]:
-        """Yield a batch an hour."""
+        """Yield one batch per hour."""
         for hour in range(self.hours):
             self.reads += 1
             if self.down:
@@ -81,21 +81,21 @@ class Archive:
                 )
 
 
-class ArchiveProgress:
-    """Stands in for the hubs: what is on its way to the archive."""
+class FakeArchiveProgress:
+    """Fake progress of the archive."""
 
     are_settled = True
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        """Return whether all of it is there."""
+        """Return whether everything is archived."""
         assert seconds > 0
         return self.are_settled
 
 
-class Plant:
-    """Job store, blob store and work over one folder."""
+class Environment:
+    """Job store, blob store and download work in one folder."""
 
-    def __init__(self, folder: Path, archive: Archive) -> None:
+    def __init__(self, folder: Path, archive: FakeArchive) -> None:
         self.archive = archive
         self.database = SqliteDatabase(folder / "jobs.sqlite", download_jobs.SCHEMA + places.SCHEMA)
         self.places = SqlitePlaceStore(self.database)
@@ -105,12 +105,12 @@ class Plant:
         self.folder = folder / "blobs" / "downloads"
         self.blobs = FolderBlobStore(self.folder, FileLinks("http://127.0.0.1:7071", folder / "files-key"))
         self.scratch = folder / "scratch"
-        self.arrivals = ArchiveProgress()
+        self.arrivals = FakeArchiveProgress()
         self.quota = JobQuota(self.places, self.jobs, self.catalog, clock=lambda: self.now)
         self.work = DownloadWork(self.jobs, archive, self.blobs, self.scratch, self.arrivals, self.quota)
 
     async def catalog(self) -> Catalog:
-        """Return a catalog that holds the quotas."""
+        """Return a catalog with the quotas."""
         return Catalog(tier=Tier.ENTERPRISE, policies=Policies(quotas=self.quotas))
 
     async def plan_parts(self, job_id: str = "j1") -> list[int]:
@@ -120,7 +120,7 @@ class Plant:
         return list(numbers)
 
     async def job(self, job_id: str = "j1", form: Format = Format.CSV, **changes: Any) -> Job:
-        """Store a job over the whole archive."""
+        """Store a job for the whole archive."""
         job = Job(
             id=job_id,
             owner="editor@t",
@@ -135,7 +135,7 @@ class Plant:
         return job
 
     async def run(self, job_id: str = "j1") -> Job:
-        """Work a job off as the orchestration does."""
+        """Execute a job as the orchestration does."""
         while numbers := await self.work.next_parts(job_id):
             for number in numbers:
                 await self.work.convert(job_id, number)
@@ -143,30 +143,30 @@ class Plant:
         return await self.stored(job_id)
 
     async def stored(self, job_id: str = "j1") -> Job:
-        """Return a job as it is stored."""
+        """Return a job from the store."""
         job = await self.jobs.get(job_id)
         assert job is not None
         return job
 
     def files(self) -> list[str]:
-        """Return the names of all blobs that are there."""
+        """Return the names of all blobs."""
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
 
 
-class Plants:
-    """Makes plants over one folder and closes them."""
+class EnvironmentFactory:
+    """Factory of environments that share one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._made: list[Plant] = []
+        self._made: list[Environment] = []
 
-    def make(self, archive: Archive | None = None) -> Plant:
-        """Return a plant; another one over the same files each time."""
-        plant = Plant(self._folder, archive or Archive())
-        self._made.append(plant)
-        return plant
+    def make(self, archive: FakeArchive | None = None) -> Environment:
+        """Return a new environment for the shared files."""
+        environment = Environment(self._folder, archive or FakeArchive())
+        self._made.append(environment)
+        return environment
 
     async def close(self) -> None:
-        """Close all of them."""
-        for plant in self._made:
-            await plant.database.close()
+        """Close all environments."""
+        for environment in self._made:
+            await environment.database.close()

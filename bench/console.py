@@ -14,7 +14,7 @@ from playwright.sync_api import CDPSession, Page, Route, sync_playwright
 
 from bench.figures import Figure, ToolMissingError
 from bench.running import MEMBER, ROOT, RunningService, run_service
-from tests.node import node
+from tests.node import find_node
 from tests.pages.browser import CHROMIUM, NO_CHROMIUM
 
 BUILT = ROOT / "static" / "console"
@@ -49,7 +49,7 @@ def console() -> Iterator[Figure]:
     yield Figure("console_size", sum(sizes.values()), "bytes", at_most=250_000, detail={"files": len(sizes)})
     if CHROMIUM is None:
         raise ToolMissingError(NO_CHROMIUM)
-    if node() is None or not (LIGHTHOUSE / "node_modules" / "lighthouse").is_dir():
+    if find_node() is None or not (LIGHTHOUSE / "node_modules" / "lighthouse").is_dir():
         raise ToolMissingError("Lighthouse is not installed: make bench installs it with npm")
     with run_service() as running:
         yield from _measure_pages(running)
@@ -77,7 +77,7 @@ def _measure_pages(running: RunningService) -> Iterator[Figure]:
 
 def _run_lighthouse(address: str) -> dict[str, Any]:
     environment = {**os.environ, "CHROMIUM": str(CHROMIUM)}
-    command = [str(node()), "measure.mjs", address]
+    command = [str(find_node()), "measure.mjs", address]
     done = subprocess.run(command, cwd=LIGHTHOUSE, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"Lighthouse failed: {done.stderr[-2000:]}")

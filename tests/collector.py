@@ -1,4 +1,4 @@
-"""A collector that keeps what it is sent: the receiving end of OTLP over HTTP, for tests."""
+"""Collector of traces and metrics (OTLP over HTTP) for tests."""
 
 import gzip
 import threading
@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
 class Collector:
-    """What came, by path."""
+    """OTLP receiver that stores request bodies by path."""
 
     def __init__(self) -> None:
         self.bodies: dict[str, list[bytes]] = {}
@@ -36,38 +36,38 @@ class Collector:
 
     @property
     def address(self) -> str:
-        """The endpoint to name to exporters."""
+        """Endpoint URL for exporters."""
         return f"http://127.0.0.1:{self.server.server_port}"
 
-    def spans(self, path: str = "/v1/traces") -> list[Span]:
-        """Return the spans that came."""
+    def read_spans(self, path: str = "/v1/traces") -> list[Span]:
+        """Return the received spans."""
         requests = [ExportTraceServiceRequest.FromString(body) for body in self.bodies.get(path, [])]
         scopes = [scope for sent in requests for each in sent.resource_spans for scope in each.scope_spans]
-        return [span for scope in scopes for span in scope.spans]
+        return [span for scope in scopes for span in scope.read_spans]
 
-    def services(self) -> set[str]:
-        """Return who sent spans."""
+    def read_service_names(self) -> set[str]:
+        """Return the names of the services that sent spans."""
         requests = [ExportTraceServiceRequest.FromString(body) for body in self.bodies.get("/v1/traces", [])]
         resources = [each.resource for sent in requests for each in sent.resource_spans]
-        return {str(attributes_of(resource)["service.name"]) for resource in resources}
+        return {str(read_attributes(resource)["service.name"]) for resource in resources}
 
-    def metrics(self, path: str = "/v1/metrics") -> dict[str, Metric]:
-        """Return the metrics that came, by name, as they were sent last."""
+    def read_metrics(self, path: str = "/v1/metrics") -> dict[str, Metric]:
+        """Return the latest received value of each metric by name."""
         found: dict[str, Metric] = {}
         for body in self.bodies.get(path, []):
             for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
                 for scope in resource.scope_metrics:
-                    found |= {metric.name: metric for metric in scope.metrics}
+                    found |= {metric.name: metric for metric in scope.read_metrics}
         return found
 
 
-def attributes_of(told: Any) -> dict[str, str | int | float | bool]:
+def read_attributes(told: Any) -> dict[str, str | int | float | bool]:
     """Return the attributes of a span, an event or a resource."""
     return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in told.attributes}
 
 
 @contextmanager
-def collecting() -> Iterator[Collector]:
+def run_collector() -> Iterator[Collector]:
     """Run a collector."""
     made = Collector()
     thread = threading.Thread(target=made.server.serve_forever)

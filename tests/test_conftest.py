@@ -1,4 +1,4 @@
-"""The line about tests that were left out, and the option that makes it a failure."""
+"""Tests of the summary line about skipped tests and of the option that makes them fail."""
 
 import os
 import subprocess
@@ -18,8 +18,8 @@ def test_c():
 """
 
 
-def run(folder: Path, source: str, *options: str) -> tuple[int, str]:
-    """Run tests in a process of their own, without other plugins; return the exit code and the output."""
+def run_pytest(folder: Path, source: str, *options: str) -> tuple[int, str]:
+    """Run tests in a separate process without other plugins, and return the exit code and the output."""
     path = folder / "test_some.py"
     path.write_text(source)
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -31,17 +31,17 @@ def run(folder: Path, source: str, *options: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("workers", [("-n", "0"), ("-n", "2")], ids=["one process", "workers"])
-def test_left_out_tests_are_counted_by_reason(tmp_path: Path, workers: tuple[str, str]) -> None:
-    """One line gives the number of tests left out and how to get each missing tool, also with parallel workers."""
-    code, output = run(tmp_path, PASSES + SKIPS, *workers)
+def test_skipped_tests_are_counted_by_reason(tmp_path: Path, workers: tuple[str, str]) -> None:
+    """One line has the number of skipped tests and how to install each missing tool, also with parallel workers."""
+    code, output = run_pytest(tmp_path, PASSES + SKIPS, *workers)
     lines = [line for line in output.splitlines() if line.startswith("tests left out")]
     assert lines == ["tests left out: 2 (Tool A is not installed (get it)); 1 (Tool B is not installed (fetch it))"]
     assert code == 0
-    assert run(tmp_path, PASSES + SKIPS, *workers, "--require-all")[0] == 1
+    assert run_pytest(tmp_path, PASSES + SKIPS, *workers, "--require-all")[0] == 1
 
 
-def test_complete_run_says_nothing(tmp_path: Path) -> None:
-    """A run without left-out tests passes --require-all and prints no such line."""
-    code, output = run(tmp_path, PASSES, "--require-all")
+def test_a_run_without_skipped_tests_prints_no_line(tmp_path: Path) -> None:
+    """A run without skipped tests passes with --require-all and prints no such line."""
+    code, output = run_pytest(tmp_path, PASSES, "--require-all")
     assert code == 0
     assert "left out" not in output

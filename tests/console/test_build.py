@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.node import node
+from tests.node import find_node
 from tests.service.local_service import ROOT
 
 CONSOLE = ROOT / "console"
@@ -20,7 +20,7 @@ needs_build = pytest.mark.skipif(
     not (BUILT / "index.html").is_file(), reason="the console is not built: make assets needs npm"
 )
 needs_packages = pytest.mark.skipif(
-    node() is None or not (CONSOLE / "node_modules" / ".bin").is_dir(),
+    find_node() is None or not (CONSOLE / "node_modules" / ".bin").is_dir(),
     reason="the console's packages are not installed: make assets needs npm",
 )
 
@@ -52,7 +52,7 @@ def test_page_holds_no_inline_code() -> None:
 @needs_packages
 def test_units() -> None:
     """The console's unit tests pass."""
-    program = node()
+    program = find_node()
     assert program is not None
     command = [program, "node_modules/vitest/vitest.mjs", "run", "--reporter=dot"]
     done = subprocess.run(command, cwd=CONSOLE, capture_output=True, text=True, check=False, timeout=300)

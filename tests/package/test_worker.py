@@ -1,4 +1,4 @@
-"""The worker that runs the package tells modules of the package from those of the machine."""
+"""Tests of the worker that runs the package."""
 
 import pickle
 import sys
@@ -9,27 +9,27 @@ from types import ModuleType
 import pytest
 
 from local.host import worker_protocol as protos
-from tests.package.worker import modules_from_elsewhere, pickled_by_kind, unpickled
+from tests.package.worker import find_foreign_modules, register_pickling, unpickle
 
 STANDARD = Path(sysconfig.get_path("stdlib")).resolve()
 
 
-def _module(name: str, file: Path) -> ModuleType:
+def _create_module(name: str, file: Path) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(file)
     return module
 
 
-def test_modules_of_the_machine_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module from a checkout or from site-packages is reported; the package's and the standard library's are not."""
+def test_foreign_modules_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules from a checkout or site-packages are reported; those of the package and the standard library are not."""
     package = tmp_path / "package"
     known = {"json": STANDARD / "json/__init__.py", "app": package / "function_app.py", "mine": tmp_path / "worker.py"}
     strange = {"local": tmp_path / "local/__init__.py", "pip": STANDARD / "site-packages/pip/__init__.py"}
-    modules = {name: _module(name, file) for name, file in (known | strange).items()}
+    modules = {name: _create_module(name, file) for name, file in (known | strange).items()}
     namespace = ModuleType("azure")
     namespace.__path__ = [str(package / "azure"), str(tmp_path / "azure")]
     monkeypatch.setattr(sys, "modules", modules | {"azure": namespace, "builtins": ModuleType("builtins")})
-    reported = modules_from_elsewhere(package, (tmp_path / "worker.py",))
+    reported = find_foreign_modules(package, (tmp_path / "worker.py",))
     monkeypatch.undo()
     assert reported == [
         f"azure: {tmp_path / 'azure'}",
@@ -38,11 +38,11 @@ def test_modules_of_the_machine_are_reported(tmp_path: Path, monkeypatch: pytest
     ]
 
 
-def test_messages_survive_the_way_between_the_processes() -> None:
-    """A request and the values in it are the same after they were pickled."""
-    pickled_by_kind(protos)
+def test_messages_can_be_pickled() -> None:
+    """A request and its values are unchanged after pickling and unpickling."""
+    register_pickling(protos)
     data = protos.TypedData(http=protos.RpcHttp(method="GET", body=protos.TypedData(bytes=b"1")))
     call = protos.InvocationRequest("f", "i", protos.ParameterBinding("request", data))
-    received = unpickled(pickle.dumps(call), protos)
+    received = unpickle(pickle.dumps(call), protos)
     assert (received.function_id, received.input_data[0].name) == ("f", "request")
     assert received.input_data[0].data.http.body.bytes == b"1"

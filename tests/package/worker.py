@@ -29,44 +29,44 @@ PROTOCOL: Final = ("protos", "local.host.worker_protocol")
 SIZE: Final = struct.Struct(">Q")
 
 
-def pickled_by_kind(protos: ModuleType) -> None:
-    """Let values be pickled: as ``TypedData(kind=value)``, since they have no attributes before they have a kind."""
+def register_pickling(protos: ModuleType) -> None:
+    """Register pickling of ``TypedData`` as ``TypedData(kind=value)``, because it has no attributes without a kind."""
 
-    def reduced(data: Any) -> tuple[Any, ...]:
+    def reduce(data: Any) -> tuple[Any, ...]:
         return functools.partial(protos.TypedData, **{data.kind: data.value}), ()
 
-    copyreg.pickle(protos.TypedData, reduced)
+    copyreg.pickle(protos.TypedData, reduce)
 
 
 class _Unpickler(pickle.Unpickler):
-    """Finds the classes of the protocol in this process, whatever their module is called in the other one."""
+    """Unpickler that finds the protocol's classes, although their module has another name in the other process."""
 
     def __init__(self, data: bytes, protos: ModuleType) -> None:
         super().__init__(io.BytesIO(data))
         self._protos = protos
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return a class by the names of its module and its own."""
+        """Return a class by the names of its module and of itself."""
         return getattr(self._protos, name) if module in PROTOCOL else super().find_class(module, name)
 
 
-def unpickled(data: bytes, protos: ModuleType) -> Any:
-    """Return what the other process pickled.
+def unpickle(data: bytes, protos: ModuleType) -> Any:
+    """Unpickle an object of the other process.
 
     Args:
-        data: the bytes.
-        protos: the messages of the protocol in this process.
+        data: the pickled bytes.
+        protos: module of the protocol's messages in this process.
     """
     return _Unpickler(data, protos).load()
 
 
 class Worker:
-    """Answers the host's requests with the package's worker library.
+    """Server that runs the host's requests with the package's worker library.
 
     Args:
-        folder: the unpacked package.
-        options: the credentials of the stores: ``cosmosKey``, ``blobs``, ``vaultToken``, ``vaultCertificate``.
-        protos: the messages of the protocol.
+        folder: folder of the unpacked package.
+        options: credentials of the stores: ``cosmosKey``, ``blobs``, ``vaultToken``, ``vaultCertificate``.
+        protos: module of the protocol's messages.
     """
 
     def __init__(self, folder: Path, options: dict[str, str], protos: ModuleType) -> None:
@@ -77,20 +77,20 @@ class Worker:
         self.functions = 0
 
     async def serve(self, connection: socket.socket) -> None:
-        """Answer requests, each in a task of its own, until the host closes the connection."""
+        """Run each request in a separate task until the host closes the connection."""
         reader, writer = await asyncio.open_connection(sock=connection)
         try:
             while True:
                 (size,) = SIZE.unpack(await reader.readexactly(SIZE.size))
-                asked = unpickled(await reader.readexactly(size), self._protos)
-                task = asyncio.create_task(self._answer(asked, writer))
+                asked = unpickle(await reader.readexactly(size), self._protos)
+                task = asyncio.create_task(self._handle(asked, writer))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
             await self._close()
 
-    async def _answer(self, asked: tuple[int, str, Any], writer: asyncio.StreamWriter) -> None:
+    async def _handle(self, asked: tuple[int, str, Any], writer: asyncio.StreamWriter) -> None:
         number, name, content = asked
         try:
             data = pickle.dumps((number, await self._call(name, content), ""))
@@ -114,7 +114,7 @@ class Worker:
         return answer
 
     async def _close(self) -> None:
-        """Close the app's connections, whose warnings would bury what the app logged."""
+        """Close the app's connections, because warnings about open connections would hide the app's log."""
         if self.functions:
             from shared import wiring  # noqa: PLC0415  from the package
 
@@ -122,7 +122,7 @@ class Worker:
 
 
 def replace_credentials(options: dict[str, str]) -> None:
-    """Give the app's services the stand-ins' keys in place of a managed identity, and a hub's file to send to."""
+    """Replace the managed identity by the emulators' keys, and the Event Hubs sender by a file."""
     from azure.core.credentials import AccessToken  # noqa: PLC0415  these are the package's
 
     from shared import wiring  # noqa: PLC0415
@@ -133,7 +133,7 @@ def replace_credentials(options: dict[str, str]) -> None:
     from shared.telemetry.instrumented_sender import InstrumentedSender  # noqa: PLC0415
 
     class Token:
-        """A credential with one token, which never ends."""
+        """Credential with one token that never expires."""
 
         async def get_token(self, *_: str, **__: Any) -> AccessToken:
             return AccessToken(options["vaultToken"], 4_000_000_000)
@@ -158,17 +158,17 @@ def replace_credentials(options: dict[str, str]) -> None:
     )
 
 
-def modules_from_elsewhere(folder: Path, own: tuple[Path, ...]) -> list[str]:
-    """Return the loaded modules that are neither the package's nor the standard library's nor this worker's own.
+def find_foreign_modules(folder: Path, own: tuple[Path, ...]) -> list[str]:
+    """Return loaded modules that belong neither to the package nor to the standard library nor to this worker.
 
     Args:
-        folder: the unpacked package.
+        folder: folder of the unpacked package.
         own: files of the worker.
     """
     standard = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
     found = []
     for name, module in sorted(sys.modules.items()):
-        for place in _places(module):
+        for place in _iterate_origins(module):
             installed = any(part in {"site-packages", "dist-packages"} for part in place.parts)
             known = place.is_relative_to(folder) or place in own
             if not known and (installed or not any(place.is_relative_to(each) for each in standard)):
@@ -176,8 +176,8 @@ def modules_from_elsewhere(folder: Path, own: tuple[Path, ...]) -> list[str]:
     return found
 
 
-def _places(module: ModuleType) -> Iterator[Path]:
-    """Yield where a module was loaded from; built-in and frozen ones, and those made at run time, have no place."""
+def _iterate_origins(module: ModuleType) -> Iterator[Path]:
+    """Yield the paths from which a module was loaded; built-in, frozen and generated modules have none."""
     file = getattr(module, "__file__", None)
     for place in [file] if file else list(getattr(module, "__path__", None) or ()):
         yield Path(place).resolve()
@@ -195,7 +195,7 @@ def main() -> None:
     protos = importlib.util.module_from_spec(spec)
     sys.modules[PROTOCOL[0]] = protos
     spec.loader.exec_module(protos)
-    pickled_by_kind(protos)
+    register_pickling(protos)
     worker = Worker(folder, options, protos)
     asyncio.run(worker.serve(socket.socket(fileno=options["socket"])))
     own = Path(__file__).resolve(), Path(options["protocol"]).resolve()
@@ -203,7 +203,7 @@ def main() -> None:
         "path": sys.path,
         "functions": worker.functions,
         "modules": len(sys.modules),
-        "elsewhere": modules_from_elsewhere(folder, own),
+        "elsewhere": find_foreign_modules(folder, own),
     }
     sys.stdout.write(json.dumps(report) + "\n")
 

@@ -1,4 +1,4 @@
-"""The machine's own Chromium, driven through the pages."""
+"""Chromium, controlled by tests of the browser pages."""
 
 import shutil
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ expect.set_options(timeout=30_000)
 
 @dataclass
 class Visit:
-    """A page that is open, and what happened on it.
+    """An open page and its events.
 
     Attributes:
         page: the page.
-        origins: where its requests went.
-        complaints: errors on its console, and exceptions that nobody caught.
+        origins: origins of its requests.
+        complaints: errors on its console, and uncaught exceptions.
     """
 
     page: Page
@@ -32,7 +32,7 @@ class Visit:
 
 @contextmanager
 def visit(address: str) -> Iterator[Visit]:
-    """Open a page in a browser of its own, and close it."""
+    """Open a page in a new browser, and close the browser afterwards."""
     with sync_playwright() as playwright:
         # The sandbox of Chromium needs rights that a container does not have.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -1,4 +1,4 @@
-"""The API Explorer and GraphiQL in a real browser."""
+"""Tests of the API Explorer and GraphiQL in a real browser."""
 
 import re
 from pathlib import Path
@@ -17,13 +17,13 @@ pytestmark = [
 ]
 
 
-def _token(service: Service) -> str:
+def _request_token(service: Service) -> str:
     return service.caller("viewer@t").headers["Authorization"].removeprefix("Bearer ")
 
 
 def test_call_by_clicking_in_the_explorer(service: Service) -> None:
-    """A call made by clicking succeeds; nothing leaves the origin, nothing complains, the token is not shown."""
-    token = _token(service)
+    """A call by mouse succeeds without requests to other origins or errors, and the token is not shown."""
+    token = _request_token(service)
     with visit(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
         page.fill("#token", token)
@@ -39,8 +39,8 @@ def test_call_by_clicking_in_the_explorer(service: Service) -> None:
     assert visited.complaints == []
 
 
-def test_refused_token_is_told_on_the_page(service: Service) -> None:
-    """A token that is not good is told with what the service said."""
+def test_a_rejected_token_is_shown_on_the_page(service: Service) -> None:
+    """The page shows the service's message about an invalid token."""
     with visit(f"{service.url}/oi-api/explorer") as visited:
         visited.page.fill("#token", "nonsense")
         visited.page.click("button[type=submit]")
@@ -49,7 +49,7 @@ def test_refused_token_is_told_on_the_page(service: Service) -> None:
 
 
 def test_query_by_clicking_in_graphiql(service: Service) -> None:
-    """A query run by clicking gives data; nothing leaves the origin, nothing complains, nothing is stored."""
+    """A query by mouse returns data without requests to other origins, errors or stored data."""
     with visit(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page
         page.fill("#token", service.key("viewer@t"))

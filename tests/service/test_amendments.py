@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.service.local_service import Service, check_failing_fields, check_problem
-from tests.service.test_provenance import assert_linked
+from tests.service.test_provenance import check_chain
 
 AMENDMENTS = "/oi-api/provenance/amendments"
 BODY: dict[str, Any] = {
@@ -71,7 +71,7 @@ def test_lifecycle_of_an_amendment(service: Service) -> None:
     }
     chain = admin.get(f"{AMENDMENTS}/chain", params={"scopeKey": "life", "entityId": "B-1"}).json()
     assert chain == [original, transition]
-    assert_linked(chain, "DomainAmendments", "life")
+    check_chain(chain, "DomainAmendments", "life")
 
 
 def list_sequences(client: httpx.Client, **parameters: Any) -> list[int]:

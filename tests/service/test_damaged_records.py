@@ -11,7 +11,7 @@ import pytest
 
 from tests.service.local_service import Service, check_problem
 from tests.service.test_amendments import AMENDMENTS, approve, create, reject
-from tests.service.test_provenance import EVENTS, write
+from tests.service.test_provenance import EVENTS, write_event
 
 THIRD = "000000000003"
 DEEP = b'{"RecordID":"000000000003","x":%b}' % (b"[" * 300 + b"]" * 300)
@@ -37,7 +37,7 @@ def test_damaged_events_are_reported_and_others_read(
 ) -> None:
     """Query and export replace a damaged record and list it in a header; verify reports the position."""
     scope = f"damaged {content!r}"
-    records = [write(editor, scope, EntityID=f"e{number}").json() for number in range(5)]
+    records = [write_event(editor, scope, EntityID=f"e{number}").json() for number in range(5)]
     damage(own_module_service, "DomainEvents", scope, 3, content)
     for reply in (
         editor.get(f"{EVENTS}/query", params={"scopeKey": scope, "limit": 100}),

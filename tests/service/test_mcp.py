@@ -1,4 +1,4 @@
-"""The Model Context Protocol server, through the official client in both of its modes."""
+"""Tests of the MCP server with the official client in both of its modes."""
 
 import json
 from collections.abc import AsyncIterator
@@ -39,10 +39,10 @@ QUERY = {
 
 
 @asynccontextmanager
-async def session(
+async def connect_client(
     service: Service, member: str = "admin@t", scopes: str | None = None, mode: Literal["auto", "legacy"] = "auto"
 ) -> AsyncIterator[Client]:
-    """Give the official client, connected with a member's token."""
+    """Connect the official client with a member's token."""
     headers = {"Authorization": service.caller(member, scopes).headers["Authorization"]}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http,
@@ -51,8 +51,8 @@ async def session(
         yield client
 
 
-async def tools(client: Client) -> dict[str, types.Tool]:
-    """Return all tools by name, page by page."""
+async def list_tools(client: Client) -> dict[str, types.Tool]:
+    """Return all tools of all pages by name."""
     found: dict[str, types.Tool] = {}
     cursor: str | None = None
     while True:
@@ -63,8 +63,8 @@ async def tools(client: Client) -> dict[str, types.Tool]:
             return found
 
 
-def structured(result: types.CallToolResult) -> Any:
-    """Return the structured content of a call that went well; the text says the same."""
+def structured_content(result: types.CallToolResult) -> Any:
+    """Return the structured content of a successful call, and check that the text is equal."""
     assert not result.is_error, result.content
     assert isinstance(result.content[0], types.TextContent)
     assert result.structured_content == json.loads(result.content[0].text)
@@ -74,7 +74,7 @@ def structured(result: types.CallToolResult) -> Any:
 
 @pytest.fixture(scope="module")
 def plant(own_module_service: Service) -> Service:
-    """Return a service with an approved query that its tests may change."""
+    """Return a service with an approved query that the tests of this module may change."""
     editor, admin = own_module_service.caller("editor@t"), own_module_service.caller("admin@t")
     assert editor.put("/oi-api/warm-queries/asked-by", json=QUERY).status_code == 201
     assert admin.post("/oi-api/warm-queries/asked-by/approve").status_code == 200
@@ -82,47 +82,47 @@ def plant(own_module_service: Service) -> Service:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_every_tool_answers_as_its_schema_says(plant: Service, mode: Literal["auto", "legacy"]) -> None:
-    """In both modes every tool is listed and gives structured content that fits its output schema."""
+async def test_every_tool_follows_its_output_schema(plant: Service, mode: Literal["auto", "legacy"]) -> None:
+    """In both modes every tool is listed and its structured content follows its output schema."""
     arguments: dict[str, dict[str, Any]] = {
         "run_warm_query": {"lookup": "asked-by", "parameters": {"n": 5}},
         "run_adhoc_query": {"query": "print answer = 42"},
         "list_amendments": {"scopeKey": "line-1"},
         "warm_query_asked_by": {"n": 5, "p_timeRange": "all", "limit": 10},
     }
-    async with session(plant, mode=mode) as client:
-        found = await tools(client)
+    async with connect_client(plant, mode=mode) as client:
+        found = await list_tools(client)
         assert set(found) >= {*PLAIN, "warm_query_asked_by"}
         for name, tool in found.items():
             assert tool.annotations is not None
             assert tool.annotations.read_only_hint is True
             if name in PLAIN or name in arguments:
-                content = structured(await client.call_tool(name, arguments.get(name, {})))
+                content = structured_content(await client.call_tool(name, arguments.get(name, {})))
                 assert tool.output_schema is not None
                 jsonschema.validate(content, tool.output_schema)
 
 
-async def test_query_tool_has_its_parameters_at_the_top(plant: Service) -> None:
-    """The tool of a query takes the declared parameters; one that would hide timeRange is p_timeRange."""
-    async with session(plant) as client:
-        tool = (await tools(client))["warm_query_asked_by"]
+async def test_query_tools_have_parameters_as_arguments(plant: Service) -> None:
+    """A query's tool has the declared parameters as arguments; a parameter named timeRange becomes p_timeRange."""
+    async with connect_client(plant) as client:
+        tool = (await list_tools(client))["warm_query_asked_by"]
         assert set(tool.input_schema["properties"]) == {"n", "p_timeRange", "timeRange", "limit"}
         assert tool.input_schema["required"] == ["n"]
-        content = structured(await client.call_tool("warm_query_asked_by", {"n": 7, "p_timeRange": "x"}))
+        content = structured_content(await client.call_tool("warm_query_asked_by", {"n": 7, "p_timeRange": "x"}))
         assert content["results"] == [{"n": 7, "text": "x"}]
         assert content["governance"]["queryApprovedBy"] == "admin@t"
 
 
-async def test_tool_is_there_from_approval_to_edit(plant: Service) -> None:
-    """A query becomes a tool when it is approved, and is none any more once it was edited."""
+async def test_a_query_is_a_tool_while_it_is_approved(plant: Service) -> None:
+    """A query becomes a tool when it is approved and stops being one when it is edited."""
     body = {**QUERY, "name": "Comes and goes", "parameters": [], "kql": "print 1"}
-    async with session(plant) as client:
+    async with connect_client(plant) as client:
         assert plant.caller("editor@t").put("/oi-api/warm-queries/comes-goes", json=body).status_code == 201
-        assert "warm_query_comes_goes" not in await tools(client)
+        assert "warm_query_comes_goes" not in await list_tools(client)
         assert plant.caller("admin@t").post("/oi-api/warm-queries/comes-goes/approve").status_code == 200
-        assert "warm_query_comes_goes" in await tools(client)
+        assert "warm_query_comes_goes" in await list_tools(client)
         assert plant.caller("editor@t").put("/oi-api/warm-queries/comes-goes", json=body).status_code == 200
-        assert "warm_query_comes_goes" not in await tools(client)
+        assert "warm_query_comes_goes" not in await list_tools(client)
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ async def test_tool_is_there_from_approval_to_edit(plant: Service) -> None:
         ("Workspace.Mcp.Use,Workspace.WarmQuery.Execute", {"run_warm_query", "warm_query_asked_by"}),
     ],
 )
-async def test_tools_are_those_of_the_token(plant: Service, scopes: str, expected: set[str]) -> None:
-    """A token is offered the tools of its rights, and a tool that it is not offered cannot be called."""
-    async with session(plant, scopes=scopes) as client:
-        found = await tools(client)
+async def test_tools_depend_on_the_rights_of_the_token(plant: Service, scopes: str, expected: set[str]) -> None:
+    """A token gets the tools of its access rights and cannot call other tools."""
+    async with connect_client(plant, scopes=scopes) as client:
+        found = await list_tools(client)
         assert {name for name in found if name in PLAIN or name == "warm_query_asked_by"} == expected
         with pytest.raises(MCPError):
             await client.call_tool("run_adhoc_query", {"query": "print 1"})
@@ -164,9 +164,11 @@ async def test_tools_are_those_of_the_token(plant: Service, scopes: str, expecte
         ("tail_telemetry", {"connections": "line-1"}, "INVALID_REQUEST"),
     ],
 )
-async def test_refusals_are_tool_errors(plant: Service, name: str, arguments: dict[str, Any], code: str) -> None:
-    """What a route refuses is an error of the tool, with the problem document for the model to read."""
-    async with session(plant) as client:
+async def test_problem_documents_are_tool_errors(
+    plant: Service, name: str, arguments: dict[str, Any], code: str
+) -> None:
+    """If a route rejects a call, the tool returns an error with the problem document."""
+    async with connect_client(plant) as client:
         result = await client.call_tool(name, arguments)
         assert result.is_error
         assert isinstance(result.content[0], types.TextContent)
@@ -200,11 +202,11 @@ async def test_refusals_are_tool_errors(plant: Service, name: str, arguments: di
         ("verify_audit_chain", {"RecordID": None}, ["RecordID"]),
     ],
 )
-async def test_ill_typed_arguments_are_named(
+async def test_invalid_arguments_are_listed(
     plant: Service, name: str, arguments: dict[str, Any], failing: list[str]
 ) -> None:
-    """An argument that is missing or not of its declared type is an error that calls it what the tool calls it."""
-    async with session(plant) as client:
+    """A missing or ill-typed argument is listed by its name in the tool's schema."""
+    async with connect_client(plant) as client:
         result = await client.call_tool(name, arguments)
         assert result.is_error
         assert isinstance(result.content[0], types.TextContent)
@@ -221,39 +223,39 @@ async def test_ill_typed_arguments_are_named(
         ("run_warm_query", {"lookup": "asked-by", "parameters": {"n": 5.0, "timeRange": None}, "limit": 5.0}),
     ],
 )
-async def test_null_asks_for_the_default(plant: Service, name: str, arguments: dict[str, Any]) -> None:
-    """Null stands for the default, and a whole number may be written with a point, in both tools of a query."""
-    async with session(plant) as client:
-        content = structured(await client.call_tool(name, arguments))
+async def test_null_selects_the_default(plant: Service, name: str, arguments: dict[str, Any]) -> None:
+    """A null argument selects the default, and a whole number may have a decimal point, in both query tools."""
+    async with connect_client(plant) as client:
+        content = structured_content(await client.call_tool(name, arguments))
         assert content["results"] == [{"n": 5, "text": "none"}]
 
 
-async def test_a_message_from_the_future_is_no_newest_one(plant: Service) -> None:
-    """A message that is dated after now does not head the newest ones."""
+async def test_tail_excludes_future_messages(plant: Service) -> None:
+    """A message with a future timestamp is not among the newest messages."""
     editor = plant.caller("editor@t")
     messages = [{"messageId": "far", "timestamp": "2999-01-01T00:00:00Z"}, {"messageId": "near"}]
     assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
     wait_until(lambda: count_rows(editor, "lathe"), lambda now: now == 2)
-    async with session(plant) as client:
-        content = structured(await client.call_tool("tail_telemetry", {"connection": "lathe"}))
+    async with connect_client(plant) as client:
+        content = structured_content(await client.call_tool("tail_telemetry", {"connection": "lathe"}))
         assert [one["MessageId"] for one in content["messages"]] == ["near"]
 
 
-async def test_a_chain_is_verified_by_its_scope(plant: Service) -> None:
-    """Scope and record are named as other tools name them, and by earlier names; another name is refused."""
+async def test_verify_accepts_both_names_of_its_arguments(plant: Service) -> None:
+    """Scope and record are accepted under the tool's names and the route's names; other names are rejected."""
     event = {"ActionType": "a", "EntityType": "t", "EntityID": "e", "ScopeKey": "by an assistant"}
     assert plant.caller("editor@t").post("/oi-api/provenance/events", json=event).status_code == 201
-    async with session(plant) as client:
-        for tool in (await tools(client)).values():
+    async with connect_client(plant) as client:
+        for tool in (await list_tools(client)).values():
             assert tool.input_schema["additionalProperties"] is False
-        assert set((await tools(client))["verify_audit_chain"].input_schema["properties"]) == {
+        assert set((await list_tools(client))["verify_audit_chain"].input_schema["properties"]) == {
             "scopeKey",
             "recordId",
             "target",
         }
         for scope, record in (("scopeKey", "recordId"), ("ScopeKey", "RecordID")):
             arguments = {scope: "by an assistant", record: "000000000001"}
-            verdict = structured(await client.call_tool("verify_audit_chain", arguments))
+            verdict = structured_content(await client.call_tool("verify_audit_chain", arguments))
             assert (verdict["Target"], verdict["Valid"], verdict["Empty"]) == ("DomainEvents", True, False)
             assert verdict["Record"]["EntityID"] == "e"
         refused = await client.call_tool("verify_audit_chain", {"scope_key": "by an assistant"})
@@ -261,9 +263,9 @@ async def test_a_chain_is_verified_by_its_scope(plant: Service) -> None:
         assert json.loads(refused.content[0].text)["errors"][0]["field"] == "scope_key"
 
 
-async def test_resources_and_prompts_are_read(plant: Service) -> None:
-    """Definitions are resources; the prompts take their blanks and refuse to miss a required one."""
-    async with session(plant) as client:
+async def test_resources_and_prompts(plant: Service) -> None:
+    """Definitions are resources; prompts insert their arguments and reject a missing required one."""
+    async with connect_client(plant) as client:
         listed = {resource.uri: resource for resource in (await client.list_resources()).resources}
         read = await client.read_resource("workspace://warm-queries/asked-by")
         assert "workspace://surfaces/hall" in {str(uri) for uri in listed}
@@ -283,7 +285,7 @@ async def test_resources_and_prompts_are_read(plant: Service) -> None:
 
 
 def test_credentials_and_methods(service: Service) -> None:
-    """Without a token 401 points at the metadata, without the right 403, by GET 405; an API key is no token."""
+    """Without a token 401 links to the metadata, without the right 403, GET is 405, and API keys are rejected."""
     anonymous = service.anonymous()
     refused = anonymous.post(ADDRESS, json={})
     check_problem(refused, 401, "UNAUTHENTICATED")
@@ -297,8 +299,8 @@ def test_credentials_and_methods(service: Service) -> None:
     assert (by_get.status_code, by_get.headers["allow"]) == (405, "POST")
 
 
-def test_rebound_names_are_refused(service: Service) -> None:
-    """A Host or Origin that is none of ours is refused, whatever the token."""
+def test_unknown_hosts_and_origins_are_rejected(service: Service) -> None:
+    """A request with an unknown Host or Origin header is rejected even with a valid token."""
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     caller = service.caller("viewer@t")
     assert caller.post(ADDRESS, json=ping).json()["result"] == {}
@@ -333,8 +335,8 @@ def test_rebound_names_are_refused(service: Service) -> None:
         b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}',
     ],
 )
-def test_json_is_read_as_strictly_as_anywhere(service: Service, body: bytes, revision: str) -> None:
-    """What every route refuses as no JSON is a parse error of the protocol, in its form, whatever the revision."""
+def test_invalid_json_is_a_parse_error(service: Service, body: bytes, revision: str) -> None:
+    """JSON that other routes reject is a JSON-RPC parse error in every protocol revision."""
     headers = {"Content-Type": "application/json", "MCP-Protocol-Version": revision, "Mcp-Method": "ping"}
     reply = service.caller("viewer@t").post(
         ADDRESS, content=body, headers={name: value for name, value in headers.items() if value}
@@ -345,13 +347,13 @@ def test_json_is_read_as_strictly_as_anywhere(service: Service, body: bytes, rev
     assert document["error"]["message"].startswith("Parse error: ")
 
 
-def test_a_body_has_a_largest_size(service: Service) -> None:
-    """The limit is that of other routes, and the refusal theirs."""
+def test_a_body_over_the_limit_is_413(service: Service) -> None:
+    """The size limit and its error reply are those of other routes."""
     check_problem(service.caller("viewer@t").post(ADDRESS, content=b" " * (1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
 
 
-def test_a_client_that_takes_no_json_is_told_in_json(service: Service) -> None:
-    """406 is the protocol's own error, since its clients read no other."""
+def test_a_406_reply_is_json_rpc(service: Service) -> None:
+    """A client that does not accept JSON gets a 406 reply with a JSON-RPC error."""
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     reply = service.caller("viewer@t").post(ADDRESS, json=ping, headers={"Accept": "text/html"})
     assert (reply.status_code, reply.headers["content-type"]) == (406, "application/json")

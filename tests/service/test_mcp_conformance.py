@@ -1,4 +1,4 @@
-"""The MCP server as the protocol's own conformance suite and its inspector see it."""
+"""Tests of the MCP server with the protocol's conformance suite and inspector."""
 
 import json
 import re
@@ -42,8 +42,8 @@ NOT_TESTABLE: Final = {
 """Checks that fail of scenarios whose other checks pass."""
 
 
-def failures(folder: Path) -> dict[str, set[str]]:
-    """Return the failed checks of each scenario that was run, by its name."""
+def read_failures(folder: Path) -> dict[str, set[str]]:
+    """Return the failed checks of each executed scenario by its name."""
     found = {}
     for path in folder.glob("server-*/checks.json"):
         name = re.sub(r"^server-|-\d{4}-\d\d-\d\dT.*$", "", path.parent.name)
@@ -54,11 +54,11 @@ def failures(folder: Path) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_scenarios_of_a_revision_pass(service: Service, tmp_path: Path, revision: str) -> None:
-    """Every scenario of a revision passes that neither needs fixtures nor is about what is not offered."""
+    """All scenarios of a revision pass that need neither test fixtures nor features that the server does not offer."""
     token = service.caller("admin@t").headers["Authorization"].removeprefix("Bearer ")
     options = ("--suite", "all", "--spec-version", revision, "-o", str(tmp_path))
     done = running.script("mcp_conformance.mjs", f"{service.url}{ADDRESS}", token, *options)
-    found = failures(tmp_path)
+    found = read_failures(tmp_path)
     assert len(found) > 25, done.stdout + done.stderr
     assert {"tools-list", "resources-list", "prompts-list", "dns-rebinding-protection"} <= found.keys()
     known = {name: set(checks) for name, checks in NOT_TESTABLE.items()}
@@ -68,7 +68,7 @@ def test_scenarios_of_a_revision_pass(service: Service, tmp_path: Path, revision
 
 
 def test_inspector_lists_and_calls_tools(service: Service) -> None:
-    """The protocol's inspector, on the command line, lists the tools and calls one."""
+    """The MCP inspector's command line lists the tools and calls one."""
     authorization = f"Authorization: {service.caller('viewer@t').headers['Authorization']}"
     launcher = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     server = ("--cli", f"{service.url}{ADDRESS}", "--transport", "http", "--header", authorization)

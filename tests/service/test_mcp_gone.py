@@ -1,4 +1,4 @@
-"""Callers of the MCP server who go away in the middle of a slow tool: their place at the door is freed."""
+"""Tests that a disconnected MCP client frees its slot while a slow tool runs."""
 
 import json
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ CALL = {
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service that works on one request of a caller at a time, and gives a query two seconds."""
+    """Return a service with one concurrent request per caller and a query timeout of two seconds."""
     folder: Path = tmp_path_factory.mktemp("gone")
     (folder / "workspace.yaml").write_text(DOCUMENT)
     running = Service(folder / "data", folder / "workspace.yaml", {"QUERY_TIMEOUT_SECONDS": "2"}).start()
@@ -41,16 +41,16 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     running.stop()
 
 
-def test_a_slow_tool_ends_with_the_querys_time(plant: Service) -> None:
-    """A tool that takes too long answers so, inside its result."""
+def test_a_slow_tool_returns_a_timeout_error(plant: Service) -> None:
+    """A tool that exceeds the query timeout returns an error as its result."""
     result = plant.caller("ann@g").post(ADDRESS, json=CALL).json()["result"]
     assert result["isError"] is True
     assert json.loads(result["content"][0]["text"])["code"] == "QUERY_TIMEOUT"
 
 
 @pytest.mark.parametrize("cancels", [False, True])
-def test_a_caller_who_goes_away_takes_no_place(plant: Service, cancels: bool) -> None:  # noqa: FBT001  a parameter
-    """The connection ends while the tool runs, with a word or without: the place is taken, and soon free again."""
+def test_a_disconnected_client_frees_its_slot(plant: Service, cancels: bool) -> None:  # noqa: FBT001  a parameter
+    """A client that disconnects during a call, with or without cancellation, frees its slot soon."""
     caller = plant.caller("ann@g")
 
     def ping() -> int:

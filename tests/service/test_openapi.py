@@ -1,4 +1,4 @@
-"""The OpenAPI document over HTTP: valid, filtered by rights, and true."""
+"""Tests of the OpenAPI document: validity, filtering by access rights, and examples."""
 
 import re
 from collections.abc import Iterator
@@ -20,31 +20,31 @@ from tests.service.local_service import Service
 GUARDED = [one for group in GROUPS for one in group.operations if one.access is Access.TOKEN]
 
 
-def described(caller: httpx.Client) -> dict[str, Any]:
-    """Return the document that a caller is given."""
+def fetch_document(caller: httpx.Client) -> dict[str, Any]:
+    """Return the OpenAPI document of a caller."""
     reply = caller.get("/oi-api/openapi")
     assert reply.status_code == 200, reply.text
     document: dict[str, Any] = reply.json()
     return document
 
 
-def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return a document's operations by method and path."""
+def list_operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the operations of a document by method and path."""
     return {(method.upper(), path): made for path, item in document["paths"].items() for method, made in item.items()}
 
 
 def test_document_is_valid(service: Service) -> None:
-    """The document follows the schema of OpenAPI 3.1, and its operation ids are unique."""
-    document = described(service.caller("admin@t"))
+    """The document follows the schema of OpenAPI 3.1, and operation ids are unique."""
+    document = fetch_document(service.caller("admin@t"))
     assert document["openapi"].startswith("3.1")
     validate(document)
-    names = [made["operationId"] for made in operations(document).values()]
+    names = [made["operationId"] for made in list_operations(document).values()]
     assert len(names) == len(set(names))
 
 
-def test_approved_queries_are_operations_of_their_own(service: Service) -> None:
-    """An approved query has a path, its parameters and its columns; a draft has none of it."""
-    document = described(service.caller("viewer@t"))
+def test_approved_queries_are_operations(service: Service) -> None:
+    """An approved query has a path with its parameters and columns; a draft has no path."""
+    document = fetch_document(service.caller("viewer@t"))
     listed = service.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
     for query in listed:
         path = f"/oi-api/warm-queries/{query['lookup']}"
@@ -55,9 +55,13 @@ def test_approved_queries_are_operations_of_their_own(service: Service) -> None:
             assert names == {"timeRange", "limit", *(f"p.{one['name']}" for one in query["parameters"])}
 
 
-def test_exposed_tables_are_operations_of_their_own(service: Service) -> None:
-    """A published table stands there with its exposed verbs; what is refused, unprovisioned or unpublished does not."""
-    mine = {key: made for key, made in operations(described(service.caller("admin@t"))).items() if "/tables/" in key[1]}
+def test_published_tables_are_operations(service: Service) -> None:
+    """A published table has paths for its exposed verbs; an unprovisioned or unpublished table has none."""
+    mine = {
+        key: made
+        for key, made in list_operations(fetch_document(service.caller("admin@t"))).items()
+        if "/tables/" in key[1]
+    }
     orders = "/oi-api/data-stores/mes/databases/orders/tables"
     whole = [("GET", ""), ("POST", ""), ("GET", "/{documentId}"), ("PUT", "/{documentId}"), ("DELETE", "/{documentId}")]
     assert set(mine) == {
@@ -80,13 +84,13 @@ def test_exposed_tables_are_operations_of_their_own(service: Service) -> None:
     paths = {path.split("/")[7]: made["x-partition-key-path"] for (_, path), made in mine.items()}
     assert (paths["workorders"], paths["recipes"]) == ("/line", "/id")
     reader = service.caller("admin@t", scopes="Workspace.Document.Read")
-    assert {method for method, path in operations(described(reader)) if "/tables/" in path} == {"GET"}
+    assert {method for method, path in list_operations(fetch_document(reader)) if "/tables/" in path} == {"GET"}
 
 
-def test_examples_of_tables_are_taken(service: Service) -> None:
-    """The example of a POST to a table is what the table stores, and the answer's example is what it answers."""
+def test_examples_of_tables_are_accepted(service: Service) -> None:
+    """The example of a table's POST can be stored, and the example of the reply equals the real reply."""
     caller = service.caller("admin@t")
-    for (method, path), made in operations(described(caller)).items():
+    for (method, path), made in list_operations(fetch_document(caller)).items():
         if method == "POST" and "/tables/" in path:
             body = made["requestBody"]["content"]["application/json"]["example"]
             reply = caller.post(path, json=body)
@@ -95,9 +99,9 @@ def test_examples_of_tables_are_taken(service: Service) -> None:
             assert reply.status_code == 409 or reply.json() == shown
 
 
-def test_conditions_are_described(service: Service) -> None:
-    """What can be changed on condition names its headers, the refusal, and the tag of the answer."""
-    mine = operations(described(service.caller("admin@t")))
+def test_conditional_requests_are_described(service: Service) -> None:
+    """Operations with conditional requests describe the headers, the 412 reply and the ETag."""
+    mine = list_operations(fetch_document(service.caller("admin@t")))
     query, document = "/oi-api/warm-queries/{lookup}", "/tables/workorders/{documentId}"
     document = next(path for _, path in mine if path.endswith(document))
     for method, path in (("PUT", query), ("DELETE", query), ("POST", f"{query}/approve"), ("DELETE", document)):
@@ -110,16 +114,16 @@ def test_conditions_are_described(service: Service) -> None:
 
 
 def test_every_path_parameter_has_an_example(service: Service) -> None:
-    """What stands in a path is shown by an example."""
-    for path, operation in operations(described(service.caller("admin@t"))).items():
+    """Every path parameter has an example."""
+    for path, operation in list_operations(fetch_document(service.caller("admin@t"))).items():
         for parameter in operation["parameters"]:
             if parameter["in"] == "path":
                 assert parameter["example"], (path, parameter["name"])
 
 
 def test_every_json_body_has_an_example(service: Service) -> None:
-    """Each JSON body, asked or answered, is shown by an example."""
-    for key, made in operations(described(service.caller("admin@t"))).items():
+    """Every JSON body of a request or reply has an example."""
+    for key, made in list_operations(fetch_document(service.caller("admin@t"))).items():
         bodies = [reply.get("content", {}) for reply in made["responses"].values()]
         bodies.append(made.get("requestBody", {}).get("content", {}))
         for body in bodies:
@@ -128,14 +132,14 @@ def test_every_json_body_has_an_example(service: Service) -> None:
 
 
 def test_every_example_is_valid(service: Service) -> None:
-    """Each example follows the schema that stands beside it, formats included."""
-    document = described(service.caller("admin@t"))
+    """Each example follows its schema, including formats."""
+    document = fetch_document(service.caller("admin@t"))
     resource = DRAFT202012.create_resource(document)
     registry = Registry().with_resource("urn:document", resource)
     shown = 0
-    for content in _contents(document):
+    for content in _iterate_contents(document):
         if "example" in content:
-            schema = _absolute(content["schema"])
+            schema = _resolve_references(content["schema"])
             checker = Draft202012Validator(schema, registry=registry, format_checker=FormatChecker())
             assert [error.message for error in checker.iter_errors(content["example"])] == [], content
             shown += 1
@@ -143,29 +147,29 @@ def test_every_example_is_valid(service: Service) -> None:
 
 
 @pytest.mark.parametrize("right", [None, *AccessRight])
-def test_document_shows_what_the_token_may_call(service: Service, right: AccessRight | None) -> None:
-    """A token of one right is shown the operations of that right; every other one answers it 403."""
+def test_document_contains_the_permitted_operations(service: Service, right: AccessRight | None) -> None:
+    """A token with one access right gets the operations of that right; it gets 403 from all others."""
     held = right or AccessRight.CATALOG_READ
     caller = service.caller("admin@t", scopes=str(held))
-    shown = operations(described(caller))
+    shown = list_operations(fetch_document(caller))
     for operation in GUARDED:
         if operation.right in (held, None):
             assert not operation.docs.listed or (operation.method, build_path_template(operation)) in shown
         else:
             assert (operation.method, build_path_template(operation)) not in shown
-            assert _called(caller, operation).status_code == 403, operation.name
+            assert _call(caller, operation).status_code == 403, operation.name
 
 
-def test_unchanged_document_is_not_sent_again(service: Service) -> None:
-    """The document has a validator, and a caller that knows it gets 304."""
+def test_an_unchanged_document_is_304(service: Service) -> None:
+    """The document has an ETag, and a caller that sends it gets 304."""
     caller = service.caller("viewer@t")
     first = caller.get("/oi-api/openapi")
     again = caller.get("/oi-api/openapi", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_explorer_is_public_and_closed_to_other_origins(service: Service) -> None:
-    """The page needs no token, and its policy lets it load and call nothing but its own origin."""
+def test_explorer_is_public_and_loads_only_its_origin(service: Service) -> None:
+    """The page needs no token, and its policy allows only its own origin."""
     anonymous = service.anonymous()
     page = anonymous.get("/oi-api/explorer")
     assert page.status_code == 200
@@ -176,24 +180,27 @@ def test_explorer_is_public_and_closed_to_other_origins(service: Service) -> Non
         assert anonymous.get(f"/oi-api/explorer/{outside}").status_code == 404
 
 
-def _contents(part: Any) -> Iterator[dict[str, Any]]:
+def _iterate_contents(part: Any) -> Iterator[dict[str, Any]]:
     """Yield the Media Type Objects in a part of a document."""
     if isinstance(part, dict):
         for key, value in part.items():
             if key == "content" and isinstance(value, dict):
                 yield from value.values()
-            yield from _contents(value)
+            yield from _iterate_contents(value)
     elif isinstance(part, list):
         for each in part:
-            yield from _contents(each)
+            yield from _iterate_contents(each)
 
 
-def _absolute(schema: Any) -> Any:
-    """Return a schema whose references lead into the document."""
+def _resolve_references(schema: Any) -> Any:
+    """Return a schema whose references point into the document."""
     if isinstance(schema, dict):
-        return {key: f"urn:document{value}" if key == "$ref" else _absolute(value) for key, value in schema.items()}
-    return [_absolute(each) for each in schema] if isinstance(schema, list) else schema
+        return {
+            key: f"urn:document{value}" if key == "$ref" else _resolve_references(value)
+            for key, value in schema.items()
+        }
+    return [_resolve_references(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def _called(caller: httpx.Client, operation: Operation) -> httpx.Response:
+def _call(caller: httpx.Client, operation: Operation) -> httpx.Response:
     return caller.request(operation.method, re.sub(r"\{\*?[^{}]+\}", "some", f"/{operation.route}"))

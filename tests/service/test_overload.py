@@ -1,6 +1,6 @@
-"""More requests than the service can do: some are refused honestly, the others are done, and no pile stays.
+"""Tests of overload: the service rejects some requests with 503 and executes the others.
 
-``OVERLOAD_SECONDS`` sets how long the soak runs.
+``OVERLOAD_SECONDS`` sets the duration of the soak test.
 """
 
 import json
@@ -24,19 +24,19 @@ RECOVERY_SECONDS = 10.0
 
 
 @pytest.fixture
-def small() -> Iterator[RunningService]:
-    """Return a service that works on few requests at a time."""
+def small_service() -> Iterator[RunningService]:
+    """Return a service that executes few requests concurrently."""
     with run_service({"MAX_AT_WORK": "4"}) as running:
         yield running
 
 
-def overloaded(running: RunningService, seconds: float, times: float) -> list[RequestOutcome]:
-    """Offer a multiple of what the service can do, and ask all the while whether it is alive."""
+def run_overload(running: RunningService, seconds: float, times: float) -> list[RequestOutcome]:
+    """Send a multiple of the service's capacity and probe /healthz meanwhile."""
     requests = build_mixed_requests(running)
     saturate(running.url, requests, 2, connections=32)
     rate = times * saturate(running.url, requests, 3, connections=32)
     stop, alive = threading.Event(), Counter[int]()
-    asking = threading.Thread(target=_ask_health, args=(running.url, stop, alive))
+    asking = threading.Thread(target=_probe_health, args=(running.url, stop, alive))
     asking.start()
     try:
         outcomes = offer(running.url, requests, rate, seconds)
@@ -47,25 +47,25 @@ def overloaded(running: RunningService, seconds: float, times: float) -> list[Re
     return outcomes
 
 
-def _ask_health(url: str, stop: threading.Event, statuses: "Counter[int]") -> None:
+def _probe_health(url: str, stop: threading.Event, statuses: "Counter[int]") -> None:
     with httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
         while not stop.wait(0.05):
             statuses[client.get("/healthz").status_code] += 1
 
 
-def calm(running: RunningService) -> bool:
-    """Return whether a little load is answered whole."""
+def is_recovered(running: RunningService) -> bool:
+    """Return whether the service accepts all requests of a low load."""
     return all(outcome.accepted for outcome in offer(running.url, build_mixed_requests(running), 20, 0.5))
 
 
-def test_a_crowd_gets_honest_answers_and_leaves_no_pile(small: RunningService) -> None:
-    """Far beyond its capacity the service does what it can and says 503 with Retry-After to the rest, which is done."""
-    outcomes = overloaded(small, SUITE_SECONDS, 6)
+def test_overload_is_rejected_with_retry_after(small_service: RunningService) -> None:
+    """Under overload all requests are executed or get 503 with Retry-After, and the service recovers afterwards."""
+    outcomes = run_overload(small_service, SUITE_SECONDS, 6)
     statuses = Counter(outcome.status for outcome in outcomes)
     assert count_invalid_replies(outcomes) == 0, statuses
     assert statuses[503], statuses
-    wait_until(lambda: calm(small), bool, RECOVERY_SECONDS)
-    verdict = call(small, "/oi-api/provenance/events/verify", {"ScopeKey": "line"})
+    wait_until(lambda: is_recovered(small_service), bool, RECOVERY_SECONDS)
+    verdict = call(small_service, "/oi-api/provenance/events/verify", {"ScopeKey": "line"})
     assert verdict["ChainValid"] is True
 
 
@@ -77,8 +77,8 @@ JSON = {"Content-Type": "application/json", "Accept": "application/json, text/ev
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service over the sample workspace, which allows a principal 500 requests at once."""
+def sample_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service over the sample workspace with a limit of 500 concurrent requests per principal."""
     folder = tmp_path_factory.mktemp("sample")
     running = Service(folder / "data", ROOT / "samples" / "workspace.yaml").start()
     yield running
@@ -93,20 +93,20 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         ("/oi-api/mcp", PING, 200),
     ],
 )
-def test_a_burst_within_the_budget_is_answered_whole(
-    sample: Service, path: str, body: Mapping[str, Any], status: int
+def test_a_burst_within_the_limit_is_executed(
+    sample_service: Service, path: str, body: Mapping[str, Any], status: int
 ) -> None:
-    """As many requests at once as a principal may have are all done, however long the last ones wait."""
-    token = sample.caller("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
+    """As many concurrent requests as a principal may send are all executed."""
+    token = sample_service.caller("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     request = build_raw_request("POST", path, token, json.dumps(body).encode(), JSON)
-    outcomes = offer(sample.url, [request], BURST / BURST_SECONDS, BURST_SECONDS, connections=BURST)
+    outcomes = offer(sample_service.url, [request], BURST / BURST_SECONDS, BURST_SECONDS, connections=BURST)
     assert Counter(outcome.status for outcome in outcomes) == {status: BURST}
 
 
 @pytest.mark.soak
 def test_five_minutes_at_twice_the_capacity() -> None:
-    """The same for long, at twice the capacity of a service with its defaults."""
+    """The same rule holds for a longer time at twice the capacity of a service with default settings."""
     with run_service() as running:
-        outcomes = overloaded(running, SOAK_SECONDS, 2)
+        outcomes = run_overload(running, SOAK_SECONDS, 2)
         assert count_invalid_replies(outcomes) == 0, Counter(outcome.status for outcome in outcomes)
-        wait_until(lambda: calm(running), bool, RECOVERY_SECONDS)
+        wait_until(lambda: is_recovered(running), bool, RECOVERY_SECONDS)

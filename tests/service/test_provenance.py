@@ -1,4 +1,4 @@
-"""The audit log over HTTP."""
+"""Tests of the audit log over HTTP."""
 
 import base64
 import csv
@@ -19,21 +19,23 @@ EVENTS = "/oi-api/provenance/events"
 EVENT: dict[str, Any] = {"ActionType": "Batch.Released", "EntityType": "Batch", "EntityID": "B-1"}
 
 
-def write(client: httpx.Client, scope: str | None = None, target: str | None = None, **members: Any) -> httpx.Response:
-    """Return the reply to writing the usual event with changes; None takes a member out."""
+def write_event(
+    client: httpx.Client, scope: str | None = None, target: str | None = None, **members: Any
+) -> httpx.Response:
+    """Write the example event with changed members (None removes a member) and return the reply."""
     body = {name: value for name, value in {**EVENT, "ScopeKey": scope, **members}.items() if value is not None}
     return client.post(EVENTS, json=body, params={} if target is None else {"target": target})
 
 
-def query(client: httpx.Client, **parameters: Any) -> Any:
+def query_records(client: httpx.Client, **parameters: Any) -> Any:
     """Return the records of a query."""
     reply = client.get(f"{EVENTS}/query", params=parameters)
     assert reply.status_code == 200, reply.text
     return reply.json()
 
 
-def assert_linked(records: list[dict[str, Any]], target: str, scope: str) -> None:
-    """Fail unless records, oldest first, are a whole chain by the published rule."""
+def check_chain(records: list[dict[str, Any]], target: str, scope: str) -> None:
+    """Check that records, oldest first, are a complete chain according to the published hash rule."""
     previous = hashlib.sha256(f"oi-provenance/v1\nplant-t\n{target}\n{scope}".encode()).hexdigest()
     # JSON knows one kind of number; where Python reads a large one as integer, a double is meant.
     parsed = json.loads(json.dumps(records), parse_int=lambda text: int(text) if len(text) < 16 else float(text))
@@ -45,8 +47,8 @@ def assert_linked(records: list[dict[str, Any]], target: str, scope: str) -> Non
         previous = record["Hash"]
 
 
-def test_a_written_event_is_stored_with_what_the_server_owns(service: Service) -> None:
-    """Client values of server-owned and unlisted members are dropped, the rest stands verbatim."""
+def test_server_owned_members_are_set_by_the_service(service: Service) -> None:
+    """Client values of server-owned and unknown members are dropped; all other members are stored unchanged."""
     editor = service.caller("editor@t")
     forged: dict[str, Any] = {
         "UserID": "x",
@@ -57,7 +59,7 @@ def test_a_written_event_is_stored_with_what_the_server_owns(service: Service) -
         "Extra": {"a": 1},
     }
     state = {"ü": [1, 2.5, 1e20, None, True], "nested": {"b": "\u20ac", "a": ""}}
-    reply = write(editor, "owned", AfterState=state, NodeID=None, Name="n", **forged)
+    reply = write_event(editor, "owned", AfterState=state, NodeID=None, Name="n", **forged)
     assert reply.status_code == 201
     record = reply.json()
     assert set(record) == {
@@ -65,18 +67,18 @@ def test_a_written_event_is_stored_with_what_the_server_owns(service: Service) -
         *("AfterState", "Name", "PreviousHash", "Hash"),
     }
     assert (record["UserID"], record["RecordID"], record["AfterState"]) == ("editor@t", "000000000001", state)
-    assert query(editor, scopeKey="owned") == [record]
-    assert_linked([record], "DomainEvents", "owned")
+    assert query_records(editor, scopeKey="owned") == [record]
+    check_chain([record], "DomainEvents", "owned")
 
 
 @pytest.mark.parametrize("missing", ["ActionType", "EntityType", "EntityID"])
 @pytest.mark.parametrize("value", [None, "", 5])
-def test_a_required_member_is_named(service: Service, missing: str, value: object) -> None:
-    """Absent, empty and ill-typed required members are each a 400, and nothing is stored."""
+def test_missing_required_members_are_listed(service: Service, missing: str, value: object) -> None:
+    """A missing, empty or ill-typed required member is a 400, and nothing is stored."""
     editor = service.caller("editor@t")
     changed: dict[str, Any] = {missing: value}
-    assert check_failing_fields(write(editor, "required", **changed)) == [missing]
-    assert query(editor, scopeKey="required") == []
+    assert check_failing_fields(write_event(editor, "required", **changed)) == [missing]
+    assert query_records(editor, scopeKey="required") == []
 
 
 @pytest.mark.parametrize(
@@ -92,24 +94,24 @@ def test_a_required_member_is_named(service: Service, missing: str, value: objec
         b"nothing",
     ],
 )
-def test_what_has_no_canonical_form_is_refused(service: Service, body: bytes) -> None:
-    """Values that readers could see differently never enter a chain."""
+def test_values_without_canonical_form_are_rejected(service: Service, body: bytes) -> None:
+    """Values without a unique canonical form are rejected."""
     assert service.caller("editor@t").post(EVENTS, content=body).status_code == 400
 
 
 def test_a_body_over_a_mebibyte_is_413(service: Service) -> None:
-    """Just under a mebibyte is stored, over it is refused."""
+    """A body just under 1 MiB is stored; a larger one is 413."""
     editor = service.caller("editor@t")
-    assert write(editor, "large", AfterState={"x": "y" * 1_040_000}).status_code == 201
-    check_problem(write(editor, "large", AfterState={"x": "y" * 1_048_576}), 413, "BODY_TOO_LARGE")
+    assert write_event(editor, "large", AfterState={"x": "y" * 1_040_000}).status_code == 201
+    check_problem(write_event(editor, "large", AfterState={"x": "y" * 1_048_576}), 413, "BODY_TOO_LARGE")
 
 
-def test_who_has_no_identity_cannot_write(service: Service) -> None:
-    """A service's token reads, and is 401 on write, before anything else is judged."""
+def test_service_tokens_cannot_write(service: Service) -> None:
+    """A service token can read; writing is 401 before any other check."""
     historian = service.caller("historian")
     check_problem(historian.post(EVENTS, json={}), 401, "UNAUTHENTICATED")
     assert historian.get(f"{EVENTS}/query").status_code == 200
-    check_problem(write(service.caller("viewer@t")), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(write_event(service.caller("viewer@t")), 403, "ACCESS_RIGHT_MISSING")
 
 
 @pytest.mark.parametrize(
@@ -124,8 +126,8 @@ def test_who_has_no_identity_cannot_write(service: Service) -> None:
         (None, "", "SCOPE_KEY_REQUIRED"),
     ],
 )
-def test_targets_and_scopes_must_fit(service: Service, target: str | None, scope: str | None, code: str) -> None:
-    """Every wrong pair is a 400 with its code on write, query, verify and export."""
+def test_target_and_scope_must_match(service: Service, target: str | None, scope: str | None, code: str) -> None:
+    """Each invalid pair of target and scope is a 400 with its code on write, query, verify and export."""
     editor = service.caller("editor@t")
     named = {name: value for name, value in (("target", target), ("scopeKey", scope)) if value is not None}
     in_query = {} if target is None else {"target": target}
@@ -139,40 +141,40 @@ def test_targets_and_scopes_must_fit(service: Service, target: str | None, scope
         check_problem(reply, 400, code)
 
 
-def test_events_are_not_written_among_corrections(service: Service) -> None:
-    """DomainAmendments takes corrections alone."""
-    check_problem(write(service.caller("editor@t"), "s", "DomainAmendments"), 400, "TARGET_READ_ONLY")
+def test_events_cannot_be_written_to_amendments(service: Service) -> None:
+    """Target DomainAmendments rejects events."""
+    check_problem(write_event(service.caller("editor@t"), "s", "DomainAmendments"), 400, "TARGET_READ_ONLY")
 
 
-def test_without_scope_the_workspaces_own_chain_is_meant(service: Service) -> None:
-    """PlatformConfig is the default target, and tells what apply made."""
+def test_the_default_target_is_platform_config(service: Service) -> None:
+    """Without scope and target, PlatformConfig is used, which contains the events of `apply`."""
     admin = service.caller("admin@t")
     reply = admin.get(f"{EVENTS}/query", params={"limit": 1})
     assert reply.headers["x-provenance-target"] == "PlatformConfig"
     assert reply.headers["x-provenance-has-more"] == "true"
-    assert write(admin, None, ActionType="Note.Written").json()["ActionType"] == "Note.Written"
-    issued = query(admin, target="AccessControl", actionType="Token.Issued", userId="admin@t")
+    assert write_event(admin, None, ActionType="Note.Written").json()["ActionType"] == "Note.Written"
+    issued = query_records(admin, target="AccessControl", actionType="Token.Issued", userId="admin@t")
     assert issued
     assert {record["EntityType"] for record in issued} == {"Token"}
 
 
 @pytest.mark.parametrize("scope", ["a/b", "../../etc", "ü\u20ac\U0001f600", "x" * 1000, " ", "a?b#c%20", "O'Brien; --"])
-def test_a_scope_is_any_text(service: Service, scope: str) -> None:
-    """Slashes, tricks and a thousand characters are just names of chains of their own."""
+def test_any_text_is_a_scope(service: Service, scope: str) -> None:
+    """Slashes, special characters and a thousand characters are valid names of separate chains."""
     editor = service.caller("editor@t")
-    record = write(editor, scope).json()
-    assert query(editor, scopeKey=scope) == [record]
-    assert_linked([record], "DomainEvents", scope)
+    record = write_event(editor, scope).json()
+    assert query_records(editor, scopeKey=scope) == [record]
+    check_chain([record], "DomainEvents", scope)
     verdict = editor.post(f"{EVENTS}/verify", json={"ScopeKey": scope}).json()
     assert (verdict["ChainValid"], verdict["Empty"]) == (True, False)
 
 
 @pytest.fixture(scope="module")
-def ten(service: Service) -> list[dict[str, Any]]:
+def ten_records(service: Service) -> list[dict[str, Any]]:
     """Return ten records of scope ten, oldest first."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     return [
-        write(
+        write_event(
             editor if number % 2 else admin,
             "ten",
             ActionType=f"A{number % 3}",
@@ -204,27 +206,27 @@ def ten(service: Service) -> list[dict[str, Any]]:
     ],
 )
 def test_filters_windows_and_pages(
-    service: Service, ten: list[dict[str, Any]], parameters: dict[str, Any], expected: list[int], more: object
+    service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, Any], expected: list[int], more: object
 ) -> None:
-    """Newest first, both ends inclusive, has-more exactly when further matches exist."""
+    """Records are sorted newest first, both ends of a window are inclusive, and has-more is exact."""
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
     assert [int(record["RecordID"]) for record in reply.json()] == expected
-    assert reply.json() == [ten[number - 1] for number in expected]
+    assert reply.json() == [ten_records[number - 1] for number in expected]
     assert reply.headers["x-provenance-has-more"] == ("true" if more else "false")
     assert int(reply.headers["x-provenance-scanned"]) >= len(expected)
     assert reply.headers["x-provenance-target"] == "DomainEvents"
     assert "x-provenance-ignored" not in reply.headers
 
 
-def test_dates_compare_on_instants(service: Service, ten: list[dict[str, Any]]) -> None:
-    """Both ends are inclusive, offsets count, and no zone means UTC."""
+def test_dates_are_compared_as_instants(service: Service, ten_records: list[dict[str, Any]]) -> None:
+    """Both ends are inclusive, offsets are applied, and a date without a zone is UTC."""
     viewer = service.caller("viewer@t")
-    third, fifth = ten[2]["Timestamp"], ten[4]["Timestamp"]
-    inside = query(viewer, scopeKey="ten", startDate=third, endDate=fifth)
+    third, fifth = ten_records[2]["Timestamp"], ten_records[4]["Timestamp"]
+    inside = query_records(viewer, scopeKey="ten", startDate=third, endDate=fifth)
     assert {"000000000003", "000000000004", "000000000005"} <= {record["RecordID"] for record in inside}
-    assert query(viewer, scopeKey="ten", startDate=third[:-1], endDate=fifth[:-1]) == inside
-    assert query(viewer, scopeKey="ten", endDate="2020-01-01") == []
-    assert len(query(viewer, scopeKey="ten", startDate="2020-01-01T00:00:00+14:00")) == 10
+    assert query_records(viewer, scopeKey="ten", startDate=third[:-1], endDate=fifth[:-1]) == inside
+    assert query_records(viewer, scopeKey="ten", endDate="2020-01-01") == []
+    assert len(query_records(viewer, scopeKey="ten", startDate="2020-01-01T00:00:00+14:00")) == 10
 
 
 @pytest.mark.parametrize(
@@ -237,28 +239,28 @@ def test_dates_compare_on_instants(service: Service, ten: list[dict[str, Any]]) 
         ({"startDate": "yesterday", "endDate": "2026-13-01", "offset": "1.5"}, "startDate, endDate, offset"),
     ],
 )
-def test_what_does_not_parse_is_named_not_refused(
-    service: Service, ten: list[dict[str, Any]], parameters: dict[str, str], ignored: str
+def test_invalid_windows_are_ignored_and_listed(
+    service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, str], ignored: str
 ) -> None:
-    """Limit, offset and dates fall back to their defaults, and a header says which did."""
+    """Invalid limits, offsets and dates use their defaults, and a header lists them."""
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
-    assert (reply.status_code, len(reply.json())) == (200, len(ten))
+    assert (reply.status_code, len(reply.json())) == (200, len(ten_records))
     named = {name.strip() for name in reply.headers["x-provenance-ignored"].split(",")}
     assert named == {name.strip() for name in ignored.split(",")}
 
 
 @pytest.mark.parametrize("name", ["fromSequence", "toSequence"])
 @pytest.mark.parametrize("value", ["x", "1.5", "", "1e3"])
-def test_a_sequence_that_is_no_integer_is_400(service: Service, name: str, value: str) -> None:
-    """Only sequences are validated."""
+def test_an_invalid_sequence_is_400(service: Service, name: str, value: str) -> None:
+    """An invalid sequence number is rejected."""
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", name: value})
     assert check_failing_fields(reply) == [name]
 
 
 def test_an_unwritten_scope_is_empty(service: Service) -> None:
-    """Reads of a scope never written are 200 with nothing, and verify says that nothing was checked."""
+    """Reads of an unknown scope return 200 without records, and verify reports an empty chain."""
     viewer = service.caller("viewer@t")
-    assert query(viewer, scopeKey="never") == []
+    assert query_records(viewer, scopeKey="never") == []
     assert viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "never"}).json() == {
         "Valid": None,
         "ChainValid": True,
@@ -272,29 +274,29 @@ def test_an_unwritten_scope_is_empty(service: Service) -> None:
     }
 
 
-def test_verify_names_and_recomputes_a_record(service: Service, ten: list[dict[str, Any]]) -> None:
-    """With a RecordID the record and its digest come along."""
+def test_verify_recomputes_a_record(service: Service, ten_records: list[dict[str, Any]]) -> None:
+    """With a RecordID the reply contains the record and its recomputed digest."""
     viewer = service.caller("viewer@t")
     verdict = viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": "000000000004"}).json()
-    assert (verdict["Valid"], verdict["ChainValid"], verdict["Record"]) == (True, True, ten[3])
-    assert verdict["RecomputedHash"] == ten[3]["Hash"]
+    assert (verdict["Valid"], verdict["ChainValid"], verdict["Record"]) == (True, True, ten_records[3])
+    assert verdict["RecomputedHash"] == ten_records[3]["Hash"]
     reply = viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": "000000000011"})
     check_problem(reply, 404, "RECORD_NOT_FOUND")
 
 
 @pytest.mark.parametrize("record_id", ["", None, 0, "4", "00000000004", "0000000000004", "00000000000x", {}, []])
 def test_a_malformed_record_id_is_400(service: Service, record_id: object) -> None:
-    """The presence of the key decides, not its truth."""
+    """A RecordID member with any invalid value, also null, is rejected."""
     reply = service.caller("viewer@t").post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": record_id})
     assert check_failing_fields(reply) == ["RecordID"]
 
 
-def test_export_is_oldest_first_and_whole(service: Service, ten: list[dict[str, Any]]) -> None:
-    """JSON carries whole records; CSV the eight columns, formulas made harmless; both download as .csv."""
+def test_export_formats(service: Service, ten_records: list[dict[str, Any]]) -> None:
+    """JSON contains whole records; CSV the eight columns with escaped formulas; both have a .csv file name."""
     editor = service.caller("editor@t")
     as_json = editor.get(f"{EVENTS}/export", params={"scopeKey": "ten"})
-    assert as_json.json() == ten
-    assert_linked(as_json.json(), "DomainEvents", "ten")
+    assert as_json.json() == ten_records
+    check_chain(as_json.json(), "DomainEvents", "ten")
     assert as_json.headers["content-disposition"] == 'attachment; filename="provenance-ten.csv"'
     assert as_json.headers["x-provenance-has-more"] == "false"
     as_csv = editor.get(f"{EVENTS}/export", params={"scopeKey": "ten", "format": "csv", "limit": 2})
@@ -302,7 +304,7 @@ def test_export_is_oldest_first_and_whole(service: Service, ten: list[dict[str, 
     header, *lines = csv.reader(io.StringIO(as_csv.text, newline=""))
     columns = ["RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID", "PreviousHash", "Hash"]
     assert header == columns
-    assert lines[0] == [ten[0][name] if name != "EntityID" else "'=E0" for name in columns]
+    assert lines[0] == [ten_records[0][name] if name != "EntityID" else "'=E0" for name in columns]
     assert len(lines) == 2
     check_problem(editor.get(f"{EVENTS}/export", params={"format": "xml"}), 400, "INVALID_REQUEST")
     name = editor.get(f"{EVENTS}/export", params={"scopeKey": "a/b ü"}).headers["content-disposition"]
@@ -312,7 +314,7 @@ def test_export_is_oldest_first_and_whole(service: Service, ten: list[dict[str, 
 
 
 def test_an_idempotency_key_appends_once(service: Service) -> None:
-    """A repeat gets the first answer, another body under the same key is 422, another caller's key is another."""
+    """A retry gets the first reply; another body with the same key is 422; keys of callers are separate."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     body = {**EVENT, "ScopeKey": "once"}
     headers = {"Idempotency-Key": "k-1"}
@@ -326,39 +328,39 @@ def test_an_idempotency_key_appends_once(service: Service) -> None:
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda _: editor.post(EVENTS, json=body, headers={"Idempotency-Key": "k-2"}), range(8)))
     assert {reply.json()["RecordID"] for reply in replies} == {"000000000003"}
-    assert len(query(editor, scopeKey="once")) == 3
+    assert len(query_records(editor, scopeKey="once")) == 3
 
 
-def test_many_writers_make_one_chain(service: Service) -> None:
-    """Concurrent appends never conflict, fork or skip a number."""
+def test_concurrent_writers_make_one_chain(service: Service) -> None:
+    """Concurrent appends never conflict, fork the chain or skip a sequence number."""
     editor = service.caller("editor@t")
     with ThreadPoolExecutor(16) as pool:
-        replies = list(pool.map(lambda number: write(editor, "crowd", EntityID=f"e{number}"), range(300)))
+        replies = list(pool.map(lambda number: write_event(editor, "crowd", EntityID=f"e{number}"), range(300)))
     assert {reply.status_code for reply in replies} == {201}
     records = editor.get(f"{EVENTS}/export", params={"scopeKey": "crowd"}).json()
-    assert_linked(records, "DomainEvents", "crowd")
+    check_chain(records, "DomainEvents", "crowd")
     assert {record["EntityID"] for record in records} == {f"e{number}" for number in range(300)}
     times = [record["Timestamp"] for record in records]
     assert times == sorted(times)
 
 
 def test_a_chain_survives_a_kill(own_service: Service) -> None:
-    """What was answered 201 is there after a kill, and the chain goes on."""
+    """Each acknowledged record is stored after a kill, and the chain can be continued."""
     editor = own_service.start().caller("editor@t")
-    stored = [write(editor, "kill", EntityID=str(number)).json() for number in range(50)]
+    stored = [write_event(editor, "kill", EntityID=str(number)).json() for number in range(50)]
     own_service.kill()
     editor = own_service.start().caller("editor@t")
-    stored.append(write(editor, "kill", EntityID="after").json())
+    stored.append(write_event(editor, "kill", EntityID="after").json())
     assert editor.get(f"{EVENTS}/export", params={"scopeKey": "kill"}).json() == stored
-    assert_linked(stored, "DomainEvents", "kill")
+    check_chain(stored, "DomainEvents", "kill")
 
 
-def test_checkpoints_cover_the_chain_and_prove_it(own_service: Service) -> None:
-    """A signed checkpoint comes soon after growth, and proofs lead from a record to its root."""
+def test_checkpoints_and_proofs(own_service: Service) -> None:
+    """A signed checkpoint follows soon after growth, and a proof leads from a record to its root."""
     own_service._environment["CHECKPOINT_SCHEDULE"] = "*/1 * * * * *"
     service = own_service.start()
     editor = service.caller("editor@t")
-    records = [write(editor, "signed", EntityID=str(number)).json() for number in range(5)]
+    records = [write_event(editor, "signed", EntityID=str(number)).json() for number in range(5)]
     address = "/oi-api/provenance/checkpoint?scopeKey=signed"
     check_problem(editor.get("/oi-api/provenance/checkpoint?scopeKey=never"), 404, "CHECKPOINT_NOT_FOUND")
     checkpoint = wait_until(lambda: editor.get(address).json(), lambda value: value.get("size") == 5)
@@ -366,7 +368,7 @@ def test_checkpoints_cover_the_chain_and_prove_it(own_service: Service) -> None:
     assert checkpoint["lastHash"] == records[-1]["Hash"]
     assert checkpoint["signedNote"].startswith(f"{checkpoint['origin']}\n5\n{checkpoint['rootHash']}\n")
     proof = editor.get("/oi-api/provenance/proof?scopeKey=signed&sequence=2&size=5").json()
-    root = merkle_root(bytes.fromhex(records[1]["Hash"]), proof["leafIndex"], proof["size"], proof["hashes"])
+    root = compute_root(bytes.fromhex(records[1]["Hash"]), proof["leafIndex"], proof["size"], proof["hashes"])
     assert base64.b64encode(root).decode() == checkpoint["rootHash"]
     growth = editor.get("/oi-api/provenance/proof?scopeKey=signed&from=3&size=5").json()
     assert (growth["from"], growth["size"]) == (3, 5)
@@ -378,8 +380,8 @@ def test_checkpoints_cover_the_chain_and_prove_it(own_service: Service) -> None:
     assert key.text.count("+") >= 2
 
 
-def merkle_root(leaf: bytes, index: int, size: int, hashes: list[str]) -> bytes:
-    """Return the root that an audit path leads to (RFC 9162 section 2.1.3.2)."""
+def compute_root(leaf: bytes, index: int, size: int, hashes: list[str]) -> bytes:
+    """Return the root of an audit path (RFC 9162 section 2.1.3.2)."""
     node, last = hashlib.sha256(b"\0" + leaf).digest(), size - 1
     for text in hashes:
         other = base64.b64decode(text)
@@ -394,7 +396,7 @@ def merkle_root(leaf: bytes, index: int, size: int, hashes: list[str]) -> bytes:
 
 
 def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: Any) -> None:
-    """A workspace without provenance says so on each of its routes, after the right, before the body."""
+    """Without a provenance policy every route returns 503, after the access right and before the body is checked."""
     document = tmp_path / "bare.yaml"
     document.write_text("workspace: {id: bare, name: Bare}\nteam: [{id: a@t, name: A, role: Admin}]\n")
     own_service._environment["WORKSPACE_FILE"] = str(document)
@@ -417,51 +419,51 @@ def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: A
         check_problem(reply, 503, "PROVENANCE_NOT_PROVISIONED")
 
 
-def test_the_receipt_leads_to_the_checkpoint(service: Service) -> None:
-    """A 201 links the checkpoint that will cover the record."""
-    reply = write(service.caller("editor@t"), "receipt /ü")
+def test_a_created_record_links_its_checkpoint(service: Service) -> None:
+    """The 201 reply links the checkpoint that will cover the record."""
+    reply = write_event(service.caller("editor@t"), "receipt /ü")
     where = urlencode({"target": "DomainEvents", "scopeKey": "receipt /ü"})
     assert reply.headers["link"] == f'</oi-api/provenance/checkpoint?{where}>; rel="checkpoint"'
 
 
-def test_a_blank_idempotency_key_is_refused(service: Service) -> None:
-    """An unset variable in a caller's script must not make different events one."""
+def test_a_blank_idempotency_key_is_rejected(service: Service) -> None:
+    """A blank key is rejected, so that an unset variable in a script does not merge different events."""
     editor = service.caller("editor@t")
     reply = editor.post(EVENTS, json={**EVENT, "ScopeKey": "blank"}, headers={"Idempotency-Key": ""})
     assert check_failing_fields(reply) == ["Idempotency-Key"]
-    assert query(editor, scopeKey="blank") == []
+    assert query_records(editor, scopeKey="blank") == []
 
 
-def test_a_refused_request_does_not_use_its_key_up(service: Service) -> None:
-    """After a 400 the corrected request goes through under the same key."""
+def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
+    """After a 400 the fixed request succeeds with the same key."""
     editor, headers = service.caller("editor@t"), {"Idempotency-Key": "mended"}
     body = {**EVENT, "ScopeKey": "mended", "AfterState": {"x": 2**60}}
     assert editor.post(EVENTS, json=body, headers=headers).status_code == 400
     assert editor.post(EVENTS, json={**body, "AfterState": {"x": 1}}, headers=headers).status_code == 201
 
 
-def test_a_scope_too_long_to_be_asked_for_is_refused(service: Service) -> None:
-    """What could be written but never queried is a 400."""
-    assert check_failing_fields(write(service.caller("editor@t"), "x" * 1025)) == ["ScopeKey"]
-    reply = write(service.caller("editor@t"), "\u20ac" * 1000)
+def test_a_scope_too_long_for_queries_is_rejected(service: Service) -> None:
+    """A scope that is too long for a query string is a 400 on write."""
+    assert check_failing_fields(write_event(service.caller("editor@t"), "x" * 1025)) == ["ScopeKey"]
+    reply = write_event(service.caller("editor@t"), "\u20ac" * 1000)
     assert reply.status_code == 201
     assert "link" not in reply.headers
 
 
-def test_numbers_beyond_any_chain_are_numbers(service: Service, ten: list[dict[str, Any]]) -> None:
-    """Huge sequences are integers, and a huge limit is clamped, not ignored."""
+def test_huge_numbers_are_valid(service: Service, ten_records: list[dict[str, Any]]) -> None:
+    """A huge sequence is valid, and a huge limit is reduced to the maximum."""
     huge = "9" * 30
     parameters = {"scopeKey": "ten", "toSequence": huge, "fromSequence": f"-{huge}", "limit": huge}
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params=parameters)
     assert (len(reply.json()), "x-provenance-ignored" in reply.headers) == (10, False)
 
 
-def test_a_checkpoint_under_another_name_is_found_out(own_service: Service) -> None:
-    """A copy of an old checkpoint under a later name breaks verification, instead of hiding what came between."""
+def test_a_renamed_checkpoint_is_detected(own_service: Service) -> None:
+    """A copy of an old checkpoint under a later name makes the verification fail."""
     own_service._environment["CHECKPOINT_SCHEDULE"] = "*/1 * * * * *"
     service = own_service.start()
     editor = service.caller("editor@t")
-    write(editor, "copied")
+    write_event(editor, "copied")
     address = "/oi-api/provenance/checkpoint?scopeKey=copied"
     wait_until(lambda: editor.get(address).status_code, lambda status: status == 200)
     [note] = (service.data_dir / "checkpoints" / "DomainEvents").rglob("*000000000001")

@@ -1,4 +1,4 @@
-"""The edges of the audit routes: odd bodies, odd scopes, odd windows, hostile text."""
+"""Tests of edge cases of the audit routes: unusual bodies, scopes, windows and texts."""
 
 import csv
 import io
@@ -9,14 +9,14 @@ import pytest
 
 from tests.service.local_service import Service, check_failing_fields, check_problem
 from tests.service.test_amendments import AMENDMENTS, BODY, approve, create, reject
-from tests.service.test_provenance import EVENT, EVENTS, query, write
+from tests.service.test_provenance import EVENT, EVENTS, query_records, write_event
 
 HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 
 
 @pytest.mark.parametrize("scope", [5, True, ["s"], {"a": 1}])
-def test_a_scope_that_is_no_text_is_named(service: Service, scope: object) -> None:
-    """Wherever a body has it."""
+def test_a_scope_must_be_text(service: Service, scope: object) -> None:
+    """A scope in a body that is not text is a 400 that lists the member."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for reply in (
         editor.post(EVENTS, json={**EVENT, "ScopeKey": scope}),
@@ -27,8 +27,8 @@ def test_a_scope_that_is_no_text_is_named(service: Service, scope: object) -> No
         assert check_failing_fields(reply) == ["ScopeKey"]
 
 
-def test_a_null_scope_counts_as_left_out(service: Service) -> None:
-    """In bodies null means the workspace's own chain; in a reject, the query string's scope."""
+def test_a_null_scope_counts_as_missing(service: Service) -> None:
+    """Null selects the workspace's own chain; in a rejection, the scope of the query string."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     reply = editor.post(EVENTS, json={**EVENT, "EntityID": "null scope", "ScopeKey": None})
     assert reply.headers["link"].endswith('target=PlatformConfig>; rel="checkpoint"')
@@ -44,21 +44,23 @@ def test_a_null_scope_counts_as_left_out(service: Service) -> None:
 @pytest.mark.parametrize(
     "scope", ["a\x00b", "\t\r\n", "..", "e\u0301", "\u202e", "\ufeff", "%2e%2e%2f", "a+b", "\u20ac" * 300]
 )
-def test_scopes_that_look_alike_are_not_alike(service: Service, scope: str) -> None:
-    """Control characters, path tricks and encodings are text; nothing is normalised, and file names are safe."""
+def test_similar_scopes_are_different(service: Service, scope: str) -> None:
+    """Control characters, paths and encodings are text that is not normalized, and file names are safe."""
     editor = service.caller("editor@t")
-    record = write(editor, scope).json()
-    assert query(editor, scopeKey=scope) == [record]
-    assert query(editor, scopeKey=scope + "x") == []
+    record = write_event(editor, scope).json()
+    assert query_records(editor, scopeKey=scope) == [record]
+    assert query_records(editor, scopeKey=scope + "x") == []
     assert editor.post(f"{EVENTS}/verify", json={"ScopeKey": scope, "RecordID": record["RecordID"]}).json()["Valid"]
     name = editor.get(f"{EVENTS}/export", params={"scopeKey": scope}).headers["content-disposition"]
     assert name.removeprefix('attachment; filename="provenance-').removesuffix('.csv"').replace("_", "").isascii()
     assert not set(name) & set("/\\\r\n\x00")
 
 
-def test_blank_text_is_text(service: Service) -> None:
-    """Any text that is not empty is stored verbatim."""
-    record = write(service.caller("editor@t"), "blank text", ActionType=" ", EntityType="\n", EntityID="\u00a0").json()
+def test_blank_text_is_stored(service: Service) -> None:
+    """Any non-empty text is stored unchanged."""
+    record = write_event(
+        service.caller("editor@t"), "blank text", ActionType=" ", EntityType="\n", EntityID="\u00a0"
+    ).json()
     assert (record["ActionType"], record["EntityType"], record["EntityID"]) == (" ", "\n", "\u00a0")
 
 
@@ -75,7 +77,7 @@ def test_blank_text_is_text(service: Service) -> None:
     ],
 )
 def test_numbers_at_the_edge_are_stored(service: Service, number: str, stored: float) -> None:
-    """What a double holds comes back as the same value, and the chain stays sound."""
+    """The extreme values of a double are stored and returned unchanged, and the chain stays valid."""
     editor = service.caller("editor@t")
     body = json.dumps({**EVENT, "ScopeKey": "numbers", "AfterState": {"n": 0}}).replace('"n": 0', f'"n": {number}')
     reply = editor.post(EVENTS, content=body)
@@ -85,8 +87,8 @@ def test_numbers_at_the_edge_are_stored(service: Service, number: str, stored: f
 
 
 @pytest.mark.parametrize("text", ["9007199254740992", "-9007199254740992", "1e400"])
-def test_numbers_beyond_are_named(service: Service, text: str) -> None:
-    """In either state of an event or correction, and in a member that is dropped."""
+def test_numbers_out_of_range_are_listed(service: Service, text: str) -> None:
+    """A number out of range is a 400 in each state of an event or amendment, and in a dropped member."""
     editor = service.caller("editor@t")
     event = json.dumps({**EVENT, "ScopeKey": "beyond", "BeforeState": {"a": [0, {"n": "@"}]}}).replace('"@"', text)
     assert editor.post(EVENTS, content=event).status_code == 400
@@ -99,14 +101,14 @@ def test_numbers_beyond_are_named(service: Service, text: str) -> None:
                 reply = editor.post(path, content=dropped)
                 assert (reply.status_code, path) == (400, path)
                 assert "1e400" in text or check_failing_fields(reply)[0].startswith(member)
-    assert query(editor, scopeKey="beyond") == []
+    assert query_records(editor, scopeKey="beyond") == []
 
 
 @pytest.mark.parametrize(
     "content", ['\ufeff{"a":1}'.encode(), '{"a":1}'.encode("utf-16"), b'{"a":1}{', b"{'a':1}", b"\xff"]
 )
-def test_a_body_that_is_no_json_is_400(service: Service, content: bytes) -> None:
-    """On every route that reads one."""
+def test_an_invalid_json_body_is_400(service: Service, content: bytes) -> None:
+    """Every route with a body rejects invalid JSON."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for client, path in (
         (editor, EVENTS),
@@ -117,11 +119,11 @@ def test_a_body_that_is_no_json_is_400(service: Service, content: bytes) -> None
         check_problem(client.post(path, content=content), 400, "BODY_NOT_JSON")
 
 
-def test_export_ignores_what_it_does_not_have(service: Service) -> None:
-    """Offset and sequence window are ignored, limit and dates fall back, and all are named; the format is strict."""
+def test_export_lists_ignored_parameters(service: Service) -> None:
+    """Offset and sequences are ignored, invalid limits and dates use defaults, and all are listed."""
     editor = service.caller("editor@t")
     for number in range(3):
-        write(editor, "export edges", EntityID=f"e{number}")
+        write_event(editor, "export edges", EntityID=f"e{number}")
     parameters = {"scopeKey": "export edges", "offset": "2", "fromSequence": "x", "toSequence": "1"}
     reply = editor.get(f"{EVENTS}/export", params=parameters)
     assert (len(reply.json()), reply.headers["x-provenance-ignored"]) == (3, "offset, fromSequence, toSequence")
@@ -132,38 +134,38 @@ def test_export_ignores_what_it_does_not_have(service: Service) -> None:
         assert check_failing_fields(editor.get(f"{EVENTS}/export", params={"format": wrong})) == ["format"]
 
 
-def test_cells_that_spreadsheets_would_run_are_quoted(service: Service) -> None:
-    """Each of the six characters that begin a formula gets an apostrophe; other cells and quotes stay as they are."""
+def test_formulas_in_cells_are_escaped(service: Service) -> None:
+    """A cell that begins with one of the six formula characters gets an apostrophe; other cells are unchanged."""
     editor = service.caller("editor@t")
     cells = ["=cmd()", "+1", "-1", "@a", "\ta", "\ra", 'a"b\r\nc', "a=b", " =a"]
     for cell in cells:
-        write(editor, "cells", EntityID=cell)
+        write_event(editor, "cells", EntityID=cell)
     text = editor.get(f"{EVENTS}/export", params={"scopeKey": "cells", "format": "csv"}).text
     found = [row["EntityID"] for row in csv.DictReader(io.StringIO(text, newline=""))]
     assert found == [f"'{cell}" if cell[0] in "=+-@\t\r" else cell for cell in cells]
 
 
-def test_an_offset_that_nobody_encoded_is_understood(service: Service) -> None:
-    """A plus sign in a query string arrives as a blank; before an offset it is meant."""
+def test_an_unencoded_offset_is_accepted(service: Service) -> None:
+    """A plus sign that was decoded as a blank is accepted before an offset."""
     editor = service.caller("editor@t")
-    write(editor, "plus")
+    write_event(editor, "plus")
     for text in ("2020-01-01T00:00:00+02:00", "2020-01-01T00:00:00%2B02:00", "2020-01-01T00:00:00.5+0200"):
         reply = editor.get(f"{EVENTS}/query?scopeKey=plus&startDate={text}")
         assert (len(reply.json()), "x-provenance-ignored" in reply.headers) == (1, False)
 
 
 @pytest.mark.parametrize("date", ["2020-01-01t00:00:00z", "2020-01-01T00:00:00.5z", "2020-01-01t00:00:00%2B02:00"])
-def test_letters_of_a_date_may_be_small(service: Service, date: str) -> None:
-    """RFC 3339 allows t and z."""
+def test_dates_may_use_lower_case_letters(service: Service, date: str) -> None:
+    """The lower-case letters t and z of RFC 3339 are accepted."""
     editor = service.caller("editor@t")
-    write(editor, "small letters")
+    write_event(editor, "small letters")
     for end, found in (("2100-01-01t00:00:00z", True), (date, False)):
         reply = editor.get(f"{EVENTS}/query?scopeKey=small letters&startDate={date}&endDate={end}")
         assert (bool(reply.json()), "x-provenance-ignored" in reply.headers) == (found, False)
 
 
-def test_the_page_of_an_entity_takes_hostile_text(service: Service) -> None:
-    """Markup in the scope, the entity, the names of fields and the values stays text."""
+def test_the_report_escapes_markup(service: Service) -> None:
+    """Markup in scope, entity, field names and values is escaped in the report."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     members: dict[str, Any] = {
         "EntityID": HOSTILE,
@@ -182,8 +184,8 @@ def test_the_page_of_an_entity_takes_hostile_text(service: Service) -> None:
     assert "script-src" not in page.headers["content-security-policy"]
 
 
-def test_an_id_that_is_none_is_not_found(service: Service) -> None:
-    """Path tricks, other alphabets' digits and control characters are no RecordIDs."""
+def test_an_invalid_record_id_is_not_found(service: Service) -> None:
+    """Paths, other digits and control characters are not valid RecordIDs."""
     admin = service.caller("admin@t")
     for amendment in (
         "..%2F..%2Fx",

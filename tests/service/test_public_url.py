@@ -1,4 +1,4 @@
-"""The address behind a gateway: links in replies begin with PUBLIC_URL."""
+"""Test of the setting PUBLIC_URL."""
 
 from tests.service.local_service import Service
 
@@ -6,7 +6,7 @@ PUBLIC = "https://plant.example"
 
 
 def test_links_begin_with_the_public_url(own_service: Service) -> None:
-    """OAuth metadata, the 401 challenge, the OpenAPI document and file links name the gateway's address."""
+    """OAuth metadata, the 401 challenge, the OpenAPI document and file links begin with PUBLIC_URL."""
     own_service._environment["PUBLIC_URL"] = PUBLIC + "/"
     service = own_service.start()
     anonymous, editor = service.anonymous(), service.caller("editor@t")

@@ -1,4 +1,4 @@
-"""Rate limits over HTTP."""
+"""Tests of rate limits over HTTP."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ FREE = (
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def free_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return a service of the free tier."""
     folder = tmp_path_factory.mktemp("small")
     workspace: Path = folder / "workspace.yaml"
@@ -26,9 +26,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     assert running.stop() == 0
 
 
-def test_budget_is_told_and_kept(small: Service) -> None:
-    """Each reply tells the limits; minting counts, the 61st request of a minute is 429, and other principals go on."""
-    caller = small.caller("one@f")
+def test_rate_limit_headers_and_429(free_service: Service) -> None:
+    """Every reply has rate-limit headers; the 61st request of a minute is 429; other principals are not affected."""
+    caller = free_service.caller("one@f")
     for remaining in range(58, -1, -1):
         reply = caller.get("/oi-api/warm-queries")
         assert reply.status_code == 200
@@ -38,28 +38,28 @@ def test_budget_is_told_and_kept(small: Service) -> None:
     check_problem(refused, 429, "RATE_LIMITED")
     assert 1 <= int(refused.headers["retry-after"]) <= 60
     assert refused.headers["ratelimit"].startswith('"default";r=0;t=')
-    assert small.caller("two@f").get("/oi-api/warm-queries").status_code == 200
-    assert small.anonymous().get("/healthz").status_code == 200
+    assert free_service.caller("two@f").get("/oi-api/warm-queries").status_code == 200
+    assert free_service.anonymous().get("/healthz").status_code == 200
 
 
-def test_limit_comes_after_the_credential_and_before_the_right(small: Service) -> None:
-    """A used-up budget answers 429 where the right is missing too; without a credential it is 401 without limits."""
-    caller = small.caller("three@f")
+def test_limit_comes_after_the_credential_and_before_the_right(free_service: Service) -> None:
+    """Over the limit the reply is 429 even if the right is missing; without a credential it is 401 without headers."""
+    caller = free_service.caller("three@f")
     forbidden = caller.delete("/oi-api/warm-queries/none")
     check_problem(forbidden, 403, "ACCESS_RIGHT_MISSING")
     assert "ratelimit" in forbidden.headers
     replies = [caller.delete("/oi-api/warm-queries/none") for _ in range(60)]
     assert {reply.status_code for reply in replies} == {403, 429}
-    anonymous = small.anonymous().get("/oi-api/warm-queries")
+    anonymous = free_service.anonymous().get("/oi-api/warm-queries")
     assert (anonymous.status_code, "ratelimit" in anonymous.headers) == (401, False)
     graphql = caller.post("/v1/plant-f/graphql", json={"query": "{ workspace { id } }"})
     assert _codes(graphql) == (429, ["RATE_LIMITED"])
     assert "retry-after" in graphql.headers
 
 
-def test_who_names_nobody_is_counted(small: Service) -> None:
-    """The token of a service is known, though it may not say who acts: its 401 counts, and beyond the budget is 429."""
-    caller = small.caller("link")
+def test_service_tokens_count_towards_the_limit(free_service: Service) -> None:
+    """401 replies to a service token count towards its rate limit and become 429."""
+    caller = free_service.caller("link")
     routes = [
         "/oi-api/provenance/events",
         "/oi-api/provenance/amendments",

@@ -1,4 +1,4 @@
-"""What must stay secret stands in no line of the log, at its most talkative and on every way to fail."""
+"""Tests that no secret is logged, at the most detailed log level and in all kinds of failures."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ DEAD = "http://127.0.0.1:9"
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service whose engine and message service are not there, and that logs all it can."""
+    """Return a service without engine and Web PubSub, with the most detailed log level."""
     environment = {
         "LOG_LEVEL": "DEBUG",
         "KUSTO_URI": DEAD,
@@ -33,8 +33,8 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     running.stop()
 
 
-def _failures(plant: Service, secrets: list[str]) -> None:
-    """Fail in as many ways as callers can, with credentials in all the places that they may be in."""
+def _provoke_failures(plant: Service, secrets: list[str]) -> None:
+    """Send failing requests with credentials in all places that may contain them."""
     key, token = secrets[0], secrets[1]
     good = plant.anonymous(token)
     tampered = token[:-6] + ("AAAAAA" if not token.endswith("AAAAAA") else "BBBBBB")
@@ -62,8 +62,8 @@ def _failures(plant: Service, secrets: list[str]) -> None:
     good.get("/readyz")
 
 
-def test_no_failure_puts_a_secret_into_the_log(plant: Service) -> None:
-    """Keys, tokens, signatures, secrets of settings and what callers send stand in no line, good or bad."""
+def test_no_secret_is_logged(plant: Service) -> None:
+    """Keys, tokens, signatures, secret settings and request contents are in no log line."""
     key = plant.key("admin@t")
     owner = plant.anonymous(key)
     token = owner.get("/workspace/api/keys/jwt").json()["Token"]
@@ -72,7 +72,7 @@ def test_no_failure_puts_a_secret_into_the_log(plant: Service) -> None:
         "/workspace/api/keys", json={"name": "n"}, headers={"Idempotency-Key": "of-a-new-key"}
     )
     secrets.append(made.json()["apiKey"])
-    _failures(plant, secrets)
+    _provoke_failures(plant, secrets)
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
     for query, headers in ({"token": token}, {}), ({}, {"Sec-WebSocket-Protocol": f"bearer.{token}"}):
         reply = plant.anonymous().get("/oi-api/live-stream", params=query, headers=upgrade | headers)
@@ -81,19 +81,26 @@ def test_no_failure_puts_a_secret_into_the_log(plant: Service) -> None:
     assert log.count("\n") > 50
     assert '"status": 401' in log
     assert '"status": 503' in log
-    for secret in [*secrets, *_parts(secrets), ACCESS_KEY, CONTINUATION, PASSWORD, (plant.data_dir / "web-pubsub-key")]:
+    for secret in [
+        *secrets,
+        *_secret_parts(secrets),
+        ACCESS_KEY,
+        CONTINUATION,
+        PASSWORD,
+        (plant.data_dir / "web-pubsub-key"),
+    ]:
         text = secret if isinstance(secret, str) else secret.read_text() if secret.exists() else "\0"
         assert text not in log, log[max(0, log.index(text) - 600) : log.index(text) + 80]
     assert "-----BEGIN" not in log
 
 
-def _parts(secrets: list[str]) -> list[str]:
-    """Return the parts of credentials that are secret by themselves: a key's secret, a token's signature."""
+def _secret_parts(secrets: list[str]) -> list[str]:
+    """Return the secret parts of credentials: the secret of a key, the signature of a token."""
     return [secret[-43:] for secret in secrets]
 
 
-def test_no_answer_shows_where_it_came_from(plant: Service) -> None:
-    """What a failure says to the caller names no file, no line, no address of another service and no library."""
+def test_error_replies_do_not_reveal_internals(plant: Service) -> None:
+    """Error replies contain no file names, line numbers, internal addresses or library names."""
     caller = plant.caller("admin@t")
     replies: list[httpx.Response] = [
         caller.post("/oi-api/warm-queries", json={"query": "T"}),
@@ -105,8 +112,8 @@ def test_no_answer_shows_where_it_came_from(plant: Service) -> None:
             assert word not in reply.text, reply.text
 
 
-def test_ids_of_credentials_may_be_told(plant: Service) -> None:
-    """An id is no secret: it is how an operator finds in the audit chain what a credential did."""
+def test_ids_of_credentials_are_logged(plant: Service) -> None:
+    """Ids of credentials are not secret; operators use them to find actions in the audit log."""
     caller = plant.caller("admin@t")
     bearer = caller.headers["Authorization"].removeprefix("Bearer ")
     records = caller.get("/oi-api/provenance/events/query", params={"target": "AccessControl", "limit": "1000"}).json()

@@ -1,4 +1,4 @@
-"""How large a request may be: every limit has its own answer, and what is just within it passes."""
+"""Tests of the size limits of requests: each limit has its own error, and requests within it succeed."""
 
 import gzip
 import socket
@@ -20,20 +20,20 @@ TABLE = "/oi-api/data-stores/mes/databases/orders/tables/notes"
 
 @pytest.fixture(scope="module")
 def admin(service: Service) -> httpx.Client:
-    """Return a caller with every right."""
+    """Return a client with all access rights."""
     return service.caller("admin@t")
 
 
 @contextmanager
-def raw(service: Service) -> Iterator[socket.socket]:
-    """Return a connection that sends what no client library would."""
+def raw_connection(service: Service) -> Iterator[socket.socket]:
+    """Return a TCP connection for requests that client libraries cannot send."""
     parts = urlsplit(service.url)
     with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
         yield connection
 
 
-def answered(connection: socket.socket) -> httpx.Response:
-    """Return all that comes until the host closes."""
+def read_all(connection: socket.socket) -> httpx.Response:
+    """Return all bytes until the host closes the connection."""
     received = b"".join(iter(lambda: connection.recv(65_536), b""))
     head, _, body = received.partition(b"\r\n\r\n")
     status, *lines = head.decode("latin-1").split("\r\n")
@@ -48,15 +48,15 @@ def answered(connection: socket.socket) -> httpx.Response:
         *(("POST", each) for each in (EVENTS, "/oi-api/warm-queries")),
     ],
 )
-def test_parameters_are_counted_everywhere(admin: httpx.Client, method: str, path: str) -> None:
-    """More than 200 parameters are refused wherever they go, also where none is read."""
+def test_too_many_parameters_are_rejected(admin: httpx.Client, method: str, path: str) -> None:
+    """More than 200 query parameters are rejected on every route, also on routes without parameters."""
     parameters = "&".join(f"a{number}=1" for number in range(201))
     assert admin.request(method, f"{path}?{parameters}").status_code == 400
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity, gzip", "x", "br"])
-def test_bodies_are_not_encoded(admin: httpx.Client, encoding: str) -> None:
-    """An encoded body is refused as such, and the caller is told what is taken."""
+def test_encoded_bodies_are_rejected(admin: httpx.Client, encoding: str) -> None:
+    """A body with a Content-Encoding is rejected, and the reply names what is accepted."""
     reply = admin.post(EVENTS, content=gzip.compress(EVENT % b"1"), headers={"Content-Encoding": encoding})
     check_problem(reply, 415, "CONTENT_ENCODING_UNSUPPORTED")
     assert reply.headers["accept-encoding"] == "identity"
@@ -65,8 +65,8 @@ def test_bodies_are_not_encoded(admin: httpx.Client, encoding: str) -> None:
         assert reply.status_code == 201
 
 
-def test_a_target_has_a_longest_length(service: Service) -> None:
-    """Path and query of 32,768 bytes pass, one byte more is 414, whichever of the two is long."""
+def test_the_length_of_a_target_is_limited(service: Service) -> None:
+    """Path and query of 32,768 bytes are accepted; one more byte is 414."""
     client = service.anonymous()
     assert client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?"))).status_code == 200
     check_problem(client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?") + 1)), 414, "URI_TOO_LONG")
@@ -74,8 +74,8 @@ def test_a_target_has_a_longest_length(service: Service) -> None:
     check_problem(client.get("/healthz?" + "a" * 60_000), 414, "URI_TOO_LONG")
 
 
-def test_headers_have_a_highest_number(service: Service) -> None:
-    """100 headers pass, more are 431, also under one name."""
+def test_the_number_of_headers_is_limited(service: Service) -> None:
+    """100 headers are accepted; more are 431, also under one name."""
     client = service.anonymous()
     own = len(client.build_request("GET", "/healthz").headers.raw)
     fitting = [(f"x-{number}", "1") for number in range(MAX_HEADERS - own)]
@@ -85,8 +85,8 @@ def test_headers_have_a_highest_number(service: Service) -> None:
 
 
 @pytest.mark.parametrize("size", [MAX_HEADER_BYTES, 300_000, 3_000_000])
-def test_headers_have_a_largest_size(service: Service, size: int) -> None:
-    """A large header passes below 128 KiB; above it is 431, and said before all of it has come."""
+def test_the_size_of_headers_is_limited(service: Service, size: int) -> None:
+    """A header below 128 KiB is accepted; a larger one is 431 before it is read to the end."""
     client = service.anonymous()
     assert client.get("/healthz", headers={"x-large": "a" * (MAX_HEADER_BYTES - 1024)}).status_code == 200
     check_problem(client.get("/healthz", headers={"x-large": "a" * size}), 431, "HEADERS_TOO_LARGE")
@@ -101,9 +101,9 @@ def test_headers_have_a_largest_size(service: Service, size: int) -> None:
         (b"GET /healthz HTTP/1.1\r\nHost: a\r\nx: ", 431),
     ],
 )
-def test_a_head_without_end_is_not_kept(service: Service, begin: bytes, status: int) -> None:
-    """A target, a header name or a header value that never ends is refused while it comes, not collected."""
-    with raw(service) as connection:
+def test_an_endless_head_is_rejected(service: Service, begin: bytes, status: int) -> None:
+    """An endless target, header name or header value is rejected while it is received."""
+    with raw_connection(service) as connection:
         connection.sendall(begin)
         sent = 0
         try:
@@ -113,36 +113,36 @@ def test_a_head_without_end_is_not_kept(service: Service, begin: bytes, status: 
         except OSError:
             pass  # the host hung up on the rest
         assert sent <= 4 * MIB
-    with raw(service) as connection:
+    with raw_connection(service) as connection:
         connection.sendall(begin + b"a" * (MAX_HEADER_BYTES * 9))
-        reply = answered(connection)
+        reply = read_all(connection)
     assert reply.status_code == status
     check_problem(reply, status, "URI_TOO_LONG" if status == 414 else "HEADERS_TOO_LARGE")
 
 
-def test_trailers_and_chunk_extensions_count(service: Service) -> None:
-    """What a chunked body carries beside its content is limited as headers are."""
+def test_trailers_and_chunk_extensions_are_limited(service: Service) -> None:
+    """Trailers and chunk extensions are limited like headers."""
     begin = b"POST /oi-api/mcp HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1"
     for flood in (
         b";a=" + b"b" * 600_000,
         b"\r\na\r\n0\r\nx: " + b"b" * 600_000,
         b"\r\na\r\n0\r\n" + b"a: b\r\n" * 200,
     ):
-        with raw(service) as connection:
+        with raw_connection(service) as connection:
             for part in (begin, flood[:1], flood[1:]):
                 connection.sendall(part)
-            check_problem(answered(connection), 431, "HEADERS_TOO_LARGE")
+            check_problem(read_all(connection), 431, "HEADERS_TOO_LARGE")
 
 
-def test_no_trailer_becomes_a_header(service: Service, admin: httpx.Client) -> None:
-    """A credential, a request id or an upgrade behind a chunked body is as if it were not there."""
+def test_trailers_are_ignored(service: Service, admin: httpx.Client) -> None:
+    """A credential, a request id or an upgrade in a trailer has no effect."""
     token = admin.headers["Authorization"]
     trailers = f"Authorization: {token}\r\nx-request-id: trailed\r\nContent-Encoding: gzip\r\nHost: b\r\n".encode()
     for path in ("/oi-api/warm-queries", "/oi-api/mcp", "/v1/plant-t/graphql"):
         begin = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-        with raw(service) as connection:
+        with raw_connection(service) as connection:
             connection.sendall(begin.encode() + b"2\r\n{}\r\n0\r\n" + trailers + b"\r\n")
-            reply = answered(connection)
+            reply = read_all(connection)
         assert (reply.status_code, reply.headers["x-request-id"] == "trailed") == (401, False)
 
 
@@ -159,22 +159,22 @@ def test_no_trailer_becomes_a_header(service: Service, admin: httpx.Client) -> N
         ("GET ftp://a/healthz HTTP/1.1\r\nHost: a", 400, "INVALID_REQUEST"),
     ],
 )
-def test_what_is_not_spoken_is_told_by_name(service: Service, head: str, status: int, code: str) -> None:
-    """Another coding, version, port or scheme than HTTP/1.1 here has is refused as what it is."""
-    with raw(service) as connection:
+def test_unsupported_protocols_are_named(service: Service, head: str, status: int, code: str) -> None:
+    """An unsupported coding, version, port or scheme is rejected with its own error."""
+    with raw_connection(service) as connection:
         connection.sendall(f"{head}\r\n\r\n".encode())
-        check_problem(answered(connection), status, code)
+        check_problem(read_all(connection), status, code)
 
 
 def test_other_callers_are_served_during_a_flood(service: Service) -> None:
-    """Headers that do not end take nothing from anybody else."""
-    with raw(service) as connection:
+    """Connections that send endless headers do not affect other callers."""
+    with raw_connection(service) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\nx: " + b"a" * 20_000)
         assert service.anonymous().get("/healthz").status_code == 200
 
 
-def test_a_query_has_a_highest_number_of_parameters(admin: httpx.Client) -> None:
-    """200 parameters are read, more are a 400 that says so."""
+def test_the_number_of_parameters_is_limited(admin: httpx.Client) -> None:
+    """200 parameters are accepted; more are a 400 that names the limit."""
     address = "/oi-api/openapi"
     assert admin.get(f"{address}?" + "&".join(f"a{number}=1" for number in range(200))).status_code == 200
     reply = admin.get(f"{address}?" + "&".join(f"a{number}=1" for number in range(201)))
@@ -182,8 +182,8 @@ def test_a_query_has_a_highest_number_of_parameters(admin: httpx.Client) -> None
     assert "more than 200 parameters" in reply.json()["detail"]
 
 
-def test_a_body_has_a_largest_size(admin: httpx.Client) -> None:
-    """1 MiB of JSON, 2 MiB for documents; beyond it 413, whether its length is told or not."""
+def test_the_size_of_a_body_is_limited(admin: httpx.Client) -> None:
+    """Up to 1 MiB of JSON and 2 MiB of a document are accepted; more is 413, with or without Content-Length."""
     padding = b" " * (MIB - len(EVENT % b"1"))
     assert admin.post(EVENTS, content=EVENT % b"1" + padding).status_code == 201
     check_problem(admin.post(EVENTS, content=EVENT % b"1" + padding + b" "), 413, "BODY_TOO_LARGE")
@@ -191,11 +191,11 @@ def test_a_body_has_a_largest_size(admin: httpx.Client) -> None:
     check_problem(admin.post(TABLE, content=b'{"id":"x"}' + b" " * 2 * MIB), 413, "BODY_TOO_LARGE")
 
 
-def test_a_body_beyond_the_hosts_own_limit_is_refused_unread(admin: httpx.Client, service: Service) -> None:
-    """Over 100 MB, what Content-Length announces is answered before it comes."""
-    with raw(service) as connection:
+def test_a_body_over_the_hosts_limit_is_rejected_unread(admin: httpx.Client, service: Service) -> None:
+    """A Content-Length over 100 MB is rejected before the body is received."""
+    with raw_connection(service) as connection:
         connection.sendall(b"POST /oi-api/telemetry/press HTTP/1.1\r\nHost: a\r\nContent-Length: 104857601\r\n\r\n")
-        assert answered(connection).json()["code"] == "BODY_TOO_LARGE"
+        assert read_all(connection).json()["code"] == "BODY_TOO_LARGE"
     assert admin.get("/healthz").status_code == 200
 
 
@@ -211,15 +211,15 @@ def test_a_body_beyond_the_hosts_own_limit_is_refused_unread(admin: httpx.Client
         (b"NaN", "NaN is not JSON"),
     ],
 )
-def test_json_that_breaks_a_rule_is_told_which(admin: httpx.Client, value: bytes, rule: str) -> None:
-    """Depth, digits, range, keys and characters each have a rule, and the 400 names it."""
+def test_json_errors_name_the_rule(admin: httpx.Client, value: bytes, rule: str) -> None:
+    """Depth, digits, range, keys and characters have their own rules, and the 400 names the rule."""
     reply = admin.post(EVENTS, content=EVENT % value)
     assert check_failing_fields(reply, 400, "BODY_NOT_JSON") == ["body"]
     assert rule in reply.json()["detail"]
 
 
-def test_json_may_be_nested_and_long_up_to_its_limits(admin: httpx.Client) -> None:
-    """98 levels below the two of the event, and a string that fills the body, are stored."""
+def test_json_within_the_limits_is_stored(admin: httpx.Client) -> None:
+    """An event with 98 further levels, or with a string that fills the body, is stored."""
     assert admin.post(EVENTS, content=EVENT % (b"[" * 98 + b"]" * 98)).status_code == 201
     assert admin.post(EVENTS, content=EVENT % (b'"' + b"a" * 1_000_000 + b'"')).status_code == 201
 
@@ -233,24 +233,24 @@ def test_json_may_be_nested_and_long_up_to_its_limits(admin: httpx.Client) -> No
         ("PUT", "/oi-api/warm-queries/long", {"name": "n", "surface": "hall", "kql": "T" * 65_537}, "kql"),
     ],
 )
-def test_names_and_texts_have_a_longest_length(
+def test_the_length_of_texts_is_limited(
     admin: httpx.Client, method: str, address: str, body: dict[str, str], field: str
 ) -> None:
-    """A string that is too long for what it names is a 400 naming the field."""
+    """A string that is too long is a 400 that lists the field."""
     event = {"ActionType": "a", "EntityType": "b", "EntityID": "c"} if address == EVENTS else {}
     assert check_failing_fields(admin.request(method, address, json={**event, **body})) == [field]
 
 
-def test_a_document_needs_an_object(admin: httpx.Client) -> None:
-    """An empty body, or JSON that is no object, is 400 and says what is wrong."""
+def test_a_document_must_be_an_object(admin: httpx.Client) -> None:
+    """An empty body or JSON that is not an object is 400 with the reason."""
     for content, rule in ((b"", "not JSON"), (b"  ", "not JSON"), (b"[]", "dictionary"), (b"null", "dictionary")):
         reply = admin.post(TABLE, content=content)
         assert check_failing_fields(reply, 400, reply.json()["code"]) == ["body"]
         assert rule in reply.json()["detail"], reply.text
 
 
-def test_answers_without_content_have_no_type(admin: httpx.Client) -> None:
-    """204 and 304 carry no Content-Type, and no other empty answer one that nobody gave."""
+def test_replies_without_content_have_no_content_type(admin: httpx.Client) -> None:
+    """Replies without content, such as 204 and 304, have no Content-Type."""
     made = admin.post(TABLE, json={"id": "typeless"})
     known = admin.get(f"{TABLE}/typeless", headers={"If-None-Match": made.headers["ETag"]})
     gone = admin.delete(f"{TABLE}/typeless")
@@ -263,8 +263,8 @@ def test_answers_without_content_have_no_type(admin: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("headers", [{"Upgrade": "websocket"}, {"Upgrade": "websocket", "Connection": "keep-alive"}])
-def test_an_upgrade_that_the_connection_does_not_name_is_none(admin: httpx.Client, headers: dict[str, str]) -> None:
-    """Upgrade counts only where Connection names it; without it the stream says what it speaks."""
+def test_an_upgrade_must_be_named_by_connection(admin: httpx.Client, headers: dict[str, str]) -> None:
+    """Upgrade counts only if Connection names it; else the stream returns 426."""
     reply = admin.get("/oi-api/live-stream", headers=headers)
     check_problem(reply, 426, "UPGRADE_REQUIRED")
     assert reply.headers["upgrade"] == "websocket"

@@ -1,4 +1,4 @@
-"""The tour that deployments are tried with, taken through the local host."""
+"""Tests of the smoke test of deployments against the local host."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ CHECKS = 15
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return the sample plant, running, with checkpoints made every second."""
+    """Return the running sample plant with a checkpoint interval of one second."""
     folder = tmp_path_factory.mktemp("smoke") / "data"
     environment = {"CHECKPOINT_SCHEDULE": "*/1 * * * * *"}
     running = Service(folder, ROOT / "samples" / "workspace.yaml", environment).start()
@@ -22,15 +22,15 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     running.stop()
 
 
-def tour(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Return what the script says and how it ends."""
+def run_smoke_test(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the script and return its output and exit code."""
     command = [str(ROOT / "scripts" / "smoke.sh"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
-def test_the_tour_finds_nothing_wrong(plant: Service) -> None:
-    """On the sample plant every check passes, and none is left out."""
-    done = tour(plant.url, str(plant.data_dir / "keys.json"))
+def test_the_smoke_test_passes(plant: Service) -> None:
+    """On the sample plant every check passes and none is skipped."""
+    done = run_smoke_test(plant.url, str(plant.data_dir / "keys.json"))
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert lines[-1] == f"{CHECKS} checks, 0 failed, 0 not there"
@@ -38,45 +38,45 @@ def test_the_tour_finds_nothing_wrong(plant: Service) -> None:
     assert all(line.startswith("ok ") for line in lines[:-1]), done.stdout
 
 
-def test_the_tour_may_be_taken_again(plant: Service) -> None:
-    """What an earlier tour left behind is in the way of no later one."""
+def test_the_smoke_test_can_be_repeated(plant: Service) -> None:
+    """Data of an earlier run does not affect a later run."""
     for _ in range(2):
-        done = tour(plant.url, str(plant.data_dir / "keys.json"))
+        done = run_smoke_test(plant.url, str(plant.data_dir / "keys.json"))
         assert done.returncode == 0, done.stdout
 
 
-def test_a_failed_check_is_told(plant: Service, tmp_path: Path) -> None:
-    """Keys that buy no token make the tour fail, and the line says why."""
+def test_a_failed_check_is_reported(plant: Service, tmp_path: Path) -> None:
+    """With invalid API keys the run fails, and the output contains the reason."""
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps({"somebody": "oik_aaaaaaaa_wrong"}))
-    done = tour(plant.url, str(keys))
+    done = run_smoke_test(plant.url, str(keys))
     assert done.returncode == 1
     assert "FAIL tokens" in done.stdout
 
 
-def test_what_no_key_opens_is_left_out_and_told(plant: Service, tmp_path: Path) -> None:
-    """With a reader's key alone, what needs more is named as not there."""
+def test_checks_without_rights_are_skipped_and_listed(plant: Service, tmp_path: Path) -> None:
+    """With the key of a viewer, checks that need more rights are listed as skipped."""
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps({"viewer@plant-a.example": plant.key("viewer@plant-a.example")}))
-    done = tour(plant.url, str(keys))
+    done = run_smoke_test(plant.url, str(keys))
     assert "--   amendment      no key of a member with Amendment.Create" in done.stdout
     assert "ok   warm query" in done.stdout
 
 
 def test_a_check_can_be_skipped(plant: Service) -> None:
-    """A check that is named after --without is not made, and the tour says so; an unknown name is wrong usage."""
+    """A check named by --without is skipped and listed; an unknown name is a usage error."""
     arguments = plant.url, str(plant.data_dir / "keys.json")
-    done = tour("--without", "download", *arguments)
+    done = run_smoke_test("--without", "download", *arguments)
     assert done.returncode == 0, done.stdout
     assert "--   download       skipped by --without" in done.stdout
     assert done.stdout.splitlines()[-1] == f"{CHECKS} checks, 0 failed, 1 not there"
-    wrong = tour("--without", "everything", *arguments)
+    wrong = run_smoke_test("--without", "everything", *arguments)
     assert wrong.returncode == 2
     assert "invalid choice: 'everything'" in wrong.stderr
 
 
-def test_maker_and_checker_are_found_in_any_order(plant: Service, tmp_path: Path) -> None:
-    """Where the first key may do all and the second may not approve, the second makes and the first approves."""
+def test_the_keys_can_be_in_any_order(plant: Service, tmp_path: Path) -> None:
+    """If only the first key may approve, the amendment is created with the second key."""
     editor = plant.caller("editor@plant-a.example")
     held = set(editor.get("/workspace/api/keys/whoami").json()["accessRights"])
     wanted = {"name": "maker", "rights": sorted(held - {"Workspace.Amendment.Approve"})}
@@ -85,15 +85,15 @@ def test_maker_and_checker_are_found_in_any_order(plant: Service, tmp_path: Path
     for order in (both, dict(reversed(both.items()))):
         keys = tmp_path / "keys.json"
         keys.write_text(json.dumps(order))
-        done = tour(plant.url, str(keys))
+        done = run_smoke_test(plant.url, str(keys))
         assert done.returncode == 0, done.stdout
         assert "by maker, approved by admin@plant-a.example" in done.stdout
 
 
-def test_a_dead_address_fails(tmp_path: Path) -> None:
-    """Where nothing answers the tour fails at once; without its two arguments it says how it is used."""
+def test_an_unreachable_address_fails(tmp_path: Path) -> None:
+    """An unreachable address fails at once; missing arguments print the usage."""
     keys = tmp_path / "keys.json"
     keys.write_text("{}")
-    assert tour("http://127.0.0.1:9", str(keys)).returncode == 1
-    assert tour("http://127.0.0.1:9").returncode == 2
-    assert tour("http://127.0.0.1:9", str(tmp_path / "missing.json")).returncode == 2
+    assert run_smoke_test("http://127.0.0.1:9", str(keys)).returncode == 1
+    assert run_smoke_test("http://127.0.0.1:9").returncode == 2
+    assert run_smoke_test("http://127.0.0.1:9", str(tmp_path / "missing.json")).returncode == 2

@@ -1,4 +1,4 @@
-"""Documents of published tables over HTTP."""
+"""Tests of the documents of published tables over HTTP."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -15,18 +15,18 @@ OWN = {"_rid", "_self", "_etag", "_attachments", "_ts"}
 
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
-    """A caller that may read and write documents."""
+    """Return a client that may read and write documents."""
     return service.caller("admin@t")
 
 
-def make(client: httpx.Client, table: str = "workorders", **document: Any) -> httpx.Response:
-    """Return the reply to a POST of a document."""
+def create_document(client: httpx.Client, table: str = "workorders", **document: Any) -> httpx.Response:
+    """Create a document and return the reply."""
     return client.post(f"{BASE}/{table}", json=document)
 
 
-def test_a_document_lives(editor: httpx.Client) -> None:
-    """The whole life: made, read by its Location, replaced, read on condition, removed."""
-    made = make(editor, id="life", line="l1", n=1)
+def test_lifecycle_of_a_document(editor: httpx.Client) -> None:
+    """A document is created, read by its Location, replaced, read conditionally and deleted."""
+    made = create_document(editor, id="life", line="l1", n=1)
     assert made.status_code == 201, made.text
     assert made.json() == {"id": "life", "line": "l1", "n": 1}
     assert made.headers["location"] == f"{BASE}/workorders/life?partitionKey=l1"
@@ -35,8 +35,8 @@ def test_a_document_lives(editor: httpx.Client) -> None:
     assert (read.status_code, read.json(), read.headers["etag"]) == (200, made.json(), etag)
     known = editor.get(made.headers["location"], headers={"If-None-Match": f'"x", W/{etag}'})
     assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", etag)
-    check_problem(make(editor, id="life", line="l1"), 409, "DOCUMENT_EXISTS")
-    assert make(editor, id="life", line="l2").status_code == 201
+    check_problem(create_document(editor, id="life", line="l1"), 409, "DOCUMENT_EXISTS")
+    assert create_document(editor, id="life", line="l2").status_code == 201
     put = editor.put(f"{BASE}/workorders/life", json={"line": "l1", "n": 2})
     assert (put.status_code, put.json()) == (200, {"id": "life", "line": "l1", "n": 2})
     assert put.headers["etag"] not in ("", etag)
@@ -49,9 +49,9 @@ def test_a_document_lives(editor: httpx.Client) -> None:
     assert editor.get(f"{BASE}/workorders/life", params={"partitionKey": "l2"}).status_code == 200
 
 
-def test_an_id_is_made_where_there_is_none(editor: httpx.Client) -> None:
-    """A document without an id gets one; a table partitioned on it needs no partition key."""
-    made = make(editor, "notes", text="x")
+def test_a_missing_id_is_generated(editor: httpx.Client) -> None:
+    """A document without an id gets one; a table partitioned by id needs no partition key."""
+    made = create_document(editor, "notes", text="x")
     assert made.status_code == 201
     document_id = made.json()["id"]
     assert made.headers["location"] == f"{BASE}/notes/{document_id}"
@@ -59,17 +59,17 @@ def test_an_id_is_made_where_there_is_none(editor: httpx.Client) -> None:
     check_problem(editor.get(made.headers["location"], params={"partitionKey": "other"}), 404, "DOCUMENT_NOT_FOUND")
 
 
-def test_members_of_the_account_are_neither_taken_nor_shown(editor: httpx.Client) -> None:
-    """A document that was read from the account directly can be written; its system members do not stay."""
+def test_system_members_are_ignored(editor: httpx.Client) -> None:
+    """System members of Cosmos DB in a document are ignored when it is written."""
     sent = {"id": "bare", "_own": 1, **dict.fromkeys(OWN, "x")}
-    assert make(editor, "notes", **sent).json() == {"id": "bare", "_own": 1}
+    assert create_document(editor, "notes", **sent).json() == {"id": "bare", "_own": 1}
     assert editor.get(f"{BASE}/notes/bare").json() == {"id": "bare", "_own": 1}
 
 
 @pytest.mark.parametrize("value", ["a b/ü", "", "null", 7, -0.5, True, False, None])
-def test_partition_keys_of_every_type_are_kept_apart(editor: httpx.Client, value: Any) -> None:
-    """A text, a number, a boolean and null address what was stored under them; the Location shows how."""
-    made = make(editor, "nested", id="typed", site={"line": value})
+def test_partition_keys_of_each_type_are_distinct(editor: httpx.Client, value: Any) -> None:
+    """A text, a number, a boolean and null are distinct partition keys, which Location contains."""
+    made = create_document(editor, "nested", id="typed", site={"line": value})
     assert made.status_code == 201, made.text
     assert editor.get(made.headers["location"]).json()["site"] == {"line": value}
     params = {"partitionKey": json.dumps(value), "partitionKeyType": "json"}
@@ -81,18 +81,18 @@ def test_partition_keys_of_every_type_are_kept_apart(editor: httpx.Client, value
     assert editor.delete(f"{BASE}/nested/typed", params=params).status_code == 204
 
 
-def test_one_and_one_point_zero_are_one_partition(editor: httpx.Client) -> None:
-    """Numbers are doubles; the text of a number is another key."""
-    assert make(editor, "nested", id="one", site={"line": 1}).status_code == 201
+def test_equal_numbers_are_one_partition(editor: httpx.Client) -> None:
+    """1 and 1.0 are the same partition key; the text "1" is another one."""
+    assert create_document(editor, "nested", id="one", site={"line": 1}).status_code == 201
     for text, status in (("1.0", 200), ("1", 200), ('"1"', 404), ("true", 404)):
         params = {"partitionKey": text, "partitionKeyType": "json"}
         assert editor.get(f"{BASE}/nested/one", params=params).status_code == status
 
 
 @pytest.mark.parametrize("document_id", ["ü ñ 漢字 😀", "a+b%20c&d=e", "x" * 1023, "…", "a:b;c,d", '"quoted"', "%2e"])
-def test_ids_are_any_text_that_the_account_takes(editor: httpx.Client, document_id: str) -> None:
-    """What the rules allow can be stored and found by the Location."""
-    made = make(editor, "notes", id=document_id)
+def test_valid_ids_are_stored(editor: httpx.Client, document_id: str) -> None:
+    """A document with any valid id can be stored and read by its Location."""
+    made = create_document(editor, "notes", id=document_id)
     assert made.status_code == 201, made.text
     assert editor.get(made.headers["location"]).json() == {"id": document_id}
     assert editor.delete(made.headers["location"]).status_code == 204
@@ -120,9 +120,9 @@ def test_ids_are_any_text_that_the_account_takes(editor: httpx.Client, document_
         [],
     ],
 )
-def test_ids_that_the_account_would_not_take_are_refused(editor: httpx.Client, document_id: Any) -> None:
-    """A bad id is a 400 that names it, in the body as in the address."""
-    assert check_failing_fields(make(editor, "notes", id=document_id)) == ["id"]
+def test_invalid_ids_are_rejected(editor: httpx.Client, document_id: Any) -> None:
+    """An invalid id is a 400 that lists it, in the body and in the URL."""
+    assert check_failing_fields(create_document(editor, "notes", id=document_id)) == ["id"]
     if isinstance(document_id, str) and document_id.strip(".") and len(document_id) < 2000:
         path = httpx.URL(f"{BASE}/notes/").raw_path.decode() + "".join(f"%{byte:02X}" for byte in document_id.encode())
         for method in ("GET", "DELETE", "PUT"):
@@ -146,66 +146,64 @@ def test_ids_that_the_account_would_not_take_are_refused(editor: httpx.Client, d
         ("?partitionKey=l1&partitionKeyType=text", {"line": "l1"}, ["partitionKeyType"]),
     ],
 )
-def test_bodies_that_disagree_are_refused(
-    editor: httpx.Client, query: str, body: dict[str, Any], fields: list[str]
-) -> None:
-    """Id and partition key of a body are those of the address, and of the types that accounts take."""
-    make(editor, id="put", line="l1")
+def test_bodies_must_match_the_url(editor: httpx.Client, query: str, body: dict[str, Any], fields: list[str]) -> None:
+    """Id and partition key in a body must equal those of the URL and have a valid type."""
+    create_document(editor, id="put", line="l1")
     assert check_failing_fields(editor.put(f"{BASE}/workorders/put{query}", json=body)) == fields
 
 
 @pytest.mark.parametrize("text", ["[1]", "{}", "x", "", "NaN", "1e999", '"a', "9" * 400, "9" * 5000])
-def test_a_typed_partition_key_is_a_json_scalar(editor: httpx.Client, text: str) -> None:
-    """With partitionKeyType=json anything but a scalar is a 400."""
+def test_a_json_partition_key_must_be_a_scalar(editor: httpx.Client, text: str) -> None:
+    """With partitionKeyType=json any value but a scalar is 400."""
     params = {"partitionKey": text, "partitionKeyType": "json"}
     for path in ("workorders", "workorders/x"):
         assert check_failing_fields(editor.get(f"{BASE}/{path}", params=params)) == ["partitionKey"]
 
 
 @pytest.mark.parametrize("content", [b"[]", b"[{}]", b"5", b"null", b'"x"'])
-def test_a_document_is_an_object(editor: httpx.Client, content: bytes) -> None:
-    """Other JSON values are refused."""
+def test_a_document_must_be_an_object(editor: httpx.Client, content: bytes) -> None:
+    """JSON values other than objects are rejected."""
     assert check_failing_fields(editor.post(f"{BASE}/notes", content=content)) == ["body"]
     assert check_failing_fields(editor.put(f"{BASE}/notes/x", content=content)) == ["body"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"a":1,"a":2}', b"\xff"])
-def test_a_body_is_strict_json(editor: httpx.Client, content: bytes) -> None:
-    """What is no strict JSON is refused."""
+def test_invalid_json_is_rejected(editor: httpx.Client, content: bytes) -> None:
+    """A body that is not strict JSON is rejected."""
     check_problem(editor.post(f"{BASE}/notes", content=content), 400, "BODY_NOT_JSON")
 
 
-def test_sizes_end_at_two_megabytes(editor: httpx.Client) -> None:
-    """A document of 2,000,000 bytes is stored; one byte more, and a body over 2 MiB, are 413."""
+def test_the_size_of_a_document_is_limited(editor: httpx.Client) -> None:
+    """A document of 2,000,000 bytes is stored; a larger document, or a body over 2 MiB, is 413."""
     frame = len(b'{"id":"big","line":"l","pad":""}')
     fits = {"id": "big", "line": "l", "pad": "x" * (2_000_000 - frame)}
-    assert make(editor, **fits).status_code == 201
+    assert create_document(editor, **fits).status_code == 201
     assert editor.get(f"{BASE}/workorders/big", params={"partitionKey": "l"}).json() == fits
-    check_problem(make(editor, **fits | {"pad": fits["pad"] + "x"}), 413, "DOCUMENT_TOO_LARGE")
+    check_problem(create_document(editor, **fits | {"pad": fits["pad"] + "x"}), 413, "DOCUMENT_TOO_LARGE")
     check_problem(
         editor.put(f"{BASE}/workorders/big", json=fits | {"pad": fits["pad"] + "x"}), 413, "DOCUMENT_TOO_LARGE"
     )
-    check_problem(make(editor, pad="x" * 2 * 1024 * 1024), 413, "BODY_TOO_LARGE")
+    check_problem(create_document(editor, pad="x" * 2 * 1024 * 1024), 413, "BODY_TOO_LARGE")
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
-def test_single_documents_need_their_partition_key(editor: httpx.Client, method: str) -> None:
-    """Without it a call is refused, unless the table is partitioned on the id or a PUT's body names it."""
+def test_a_partition_key_is_required(editor: httpx.Client, method: str) -> None:
+    """A request for a document needs its partition key, unless the table is partitioned by id or a PUT body has it."""
     reply = editor.request(method, f"{BASE}/workorders/x", json={"n": 1})
     assert check_failing_fields(reply, 400, "PARTITION_KEY_REQUIRED") == ["partitionKey"]
     check_problem(editor.request(method, f"{BASE}/notes/nothing", json={}), 404, "DOCUMENT_NOT_FOUND")
 
 
-def test_a_new_document_has_its_partition_key(editor: httpx.Client) -> None:
-    """A document without one could not be addressed afterwards."""
-    check_problem(make(editor, id="keyless"), 400, "PARTITION_KEY_REQUIRED")
-    check_problem(make(editor, "nested", id="keyless", site="l1"), 400, "PARTITION_KEY_REQUIRED")
+def test_a_new_document_needs_a_partition_key(editor: httpx.Client) -> None:
+    """A new document without a partition key is rejected."""
+    check_problem(create_document(editor, id="keyless"), 400, "PARTITION_KEY_REQUIRED")
+    check_problem(create_document(editor, "nested", id="keyless", site="l1"), 400, "PARTITION_KEY_REQUIRED")
 
 
-def test_writes_hold_to_their_conditions(editor: httpx.Client) -> None:
-    """A stale or weak tag is 412, a malformed one 400, a list or * is taken; nothing happens on a refusal."""
+def test_conditional_writes(editor: httpx.Client) -> None:
+    """An old or weak ETag is 412, an invalid one 400, a list or `*` is accepted; rejected writes change nothing."""
     path = f"{BASE}/notes/conditional"
-    stale = make(editor, "notes", id="conditional", n=0).headers["etag"]
+    stale = create_document(editor, "notes", id="conditional", n=0).headers["etag"]
     etag = editor.put(path, json={"n": 1}).headers["etag"]
     for refused in (stale, f"W/{etag}", f"{stale}, {stale}", '""'):
         for method in ("PUT", "DELETE", "GET"):
@@ -227,12 +225,12 @@ def test_writes_hold_to_their_conditions(editor: httpx.Client) -> None:
 
 
 def test_no_update_is_lost(service: Service, editor: httpx.Client) -> None:
-    """16 writers that replace one document under If-Match in a loop: each success counts once."""
+    """If 16 writers replace a document in a loop with If-Match, each successful write counts once."""
     path = f"{BASE}/notes/counter"
-    make(editor, "notes", id="counter", n=0)
+    create_document(editor, "notes", id="counter", n=0)
     clients = [service.caller("admin@t") for _ in range(16)]
 
-    def write(client: httpx.Client) -> int:
+    def increment(client: httpx.Client) -> int:
         done = 0
         while done < 5:
             read = client.get(path)
@@ -242,13 +240,13 @@ def test_no_update_is_lost(service: Service, editor: httpx.Client) -> None:
         return done
 
     with ThreadPoolExecutor(16) as pool:
-        assert sum(pool.map(write, clients)) == 80
+        assert sum(pool.map(increment, clients)) == 80
     assert editor.get(path).json()["n"] == 80
 
 
-def test_lists_page(editor: httpx.Client) -> None:
-    """Pages follow one another by their token, of the whole table and of one partition."""
-    made = [make(editor, "nested", id=f"p{n}", site={"line": f"page{n % 2}"}).json() for n in range(7)]
+def test_lists_are_paged(editor: httpx.Client) -> None:
+    """Continuation tokens return all pages, of the whole table or of one partition."""
+    made = [create_document(editor, "nested", id=f"p{n}", site={"line": f"page{n % 2}"}).json() for n in range(7)]
     seen: list[dict[str, Any]] = []
     token: str | None = None
     while True:
@@ -264,11 +262,11 @@ def test_lists_page(editor: httpx.Client) -> None:
     assert all(document in everything for document in made)
 
 
-def test_tokens_are_of_one_list_only(editor: httpx.Client) -> None:
-    """A tampered token, and one of another table, database or partition, is a 400 naming it."""
+def test_continuation_tokens_belong_to_one_list(editor: httpx.Client) -> None:
+    """A changed token, or a token of another table, database or partition, is a 400 that lists it."""
     for n in range(3):
-        make(editor, id=f"t{n}", line="tokens")
-        make(editor, "notes", id=f"t{n}")
+        create_document(editor, id=f"t{n}", line="tokens")
+        create_document(editor, "notes", id=f"t{n}")
     listed = {"partitionKey": "tokens", "limit": "1"}
     token = editor.get(f"{BASE}/workorders", params=listed).json()["continuationToken"]
     assert editor.get(f"{BASE}/workorders", params={**listed, "continuationToken": token}).json()["count"] == 1
@@ -288,8 +286,8 @@ def test_tokens_are_of_one_list_only(editor: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("limit", ["0", "1001", "-1", "x", "1.0", "1_0", " 1", "", "٣"])
-def test_limits_are_from_one_to_a_thousand(editor: httpx.Client, limit: str) -> None:
-    """Everything else is refused by name."""
+def test_an_invalid_limit_is_rejected(editor: httpx.Client, limit: str) -> None:
+    """A limit outside 1 to 1000 is rejected with the name of the parameter."""
     assert check_failing_fields(editor.get(f"{BASE}/notes", params={"limit": limit})) == ["limit"]
 
 
@@ -314,13 +312,13 @@ def test_limits_are_from_one_to_a_thousand(editor: httpx.Client, limit: str) -> 
         ("DELETE", "mes/databases/locked/tables/recipes/x?partitionKey=l", 403, "DATA_PLANE_FORBIDDEN"),
     ],
 )
-def test_refusals_come_in_their_order(editor: httpx.Client, method: str, path: str, status: int, code: str) -> None:
-    """Database, store, table, exposure, verb, partition key, access: the first that holds is the answer."""
+def test_the_order_of_checks(editor: httpx.Client, method: str, path: str, status: int, code: str) -> None:
+    """Database, store, table, exposure, verb, partition key and access are checked in this order."""
     check_problem(editor.request(method, f"/oi-api/data-stores/{path}", json={}), status, code)
 
 
 def test_reading_and_writing_are_two_rights(service: Service) -> None:
-    """GET needs Document.Read, everything else Document.Write; the right comes before what the table refuses."""
+    """GET needs Document.Read, other methods Document.Write; rights are checked before the table's rules."""
     caller = {
         "GET": service.caller("admin@t", scopes="Workspace.Document.Read"),
         "WRITE": service.caller("admin@t", scopes="Workspace.Document.Write"),
@@ -334,10 +332,10 @@ def test_reading_and_writing_are_two_rights(service: Service) -> None:
     assert service.caller("admin@t").patch(f"{BASE}/notes/x").headers["allow"] == "DELETE, GET, HEAD, PUT"
 
 
-def test_restart_keeps_documents(own_service: Service) -> None:
-    """What was answered with 201 is there after a power cut, and tokens of lists hold on."""
+def test_documents_survive_a_kill(own_service: Service) -> None:
+    """Acknowledged documents are stored after a kill, and continuation tokens stay valid."""
     caller = own_service.start().caller("admin@t")
-    etags = {make(caller, "notes", id=f"k{n}").json()["id"]: n for n in range(3)}
+    etags = {create_document(caller, "notes", id=f"k{n}").json()["id"]: n for n in range(3)}
     token = caller.get(f"{BASE}/notes", params={"limit": "1"}).json()["continuationToken"]
     own_service.kill()
     caller = own_service.start().caller("admin@t")

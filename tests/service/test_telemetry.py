@@ -1,4 +1,4 @@
-"""Telemetry in over HTTP."""
+"""Tests of telemetry over HTTP."""
 
 import json
 
@@ -7,8 +7,8 @@ import pytest
 from tests.service.local_service import Service, check_failing_fields, check_problem, count_rows, query_rows, wait_until
 
 
-def test_a_message_arrives_unchanged(service: Service) -> None:
-    """Lifted members become columns and the rest of the object is the payload, number for number."""
+def test_a_message_is_stored_unchanged(service: Service) -> None:
+    """Metadata members become columns, and all other members are the payload with unchanged numbers."""
     editor = service.caller("editor@t")
     payload = {"a": {"b": [1, 2.5, None, True, "ü\u20ac"]}, "big": 9007199254740993, "small": 1e-300, "": "empty name"}
     message = {"ts": "2026-02-01T01:00:00+01:00", "messageId": "whole", "deviceId": "rig-7", **payload}
@@ -26,8 +26,8 @@ def test_a_message_arrives_unchanged(service: Service) -> None:
     }
 
 
-def test_a_member_that_no_pointer_names_is_payload(service: Service) -> None:
-    """The connection's pointers hold over HTTP, and the default names mean nothing where it has others."""
+def test_members_without_a_pointer_are_payload(service: Service) -> None:
+    """The connection's pointers select metadata; default names are payload if a pointer replaces them."""
     editor = service.caller("editor@t")
     message = {"ts": "2026-02-02T00:00:00Z", "timestamp": "yesterday", "messageId": "pointers"}
     assert editor.post("/oi-api/telemetry/pump-rig", json=message).status_code == 202
@@ -39,8 +39,8 @@ def test_a_member_that_no_pointer_names_is_payload(service: Service) -> None:
     assert "/ts" in reply.json()["detail"]
 
 
-def test_what_is_left_out_is_filled_in(service: Service) -> None:
-    """Without them: now, a new id, the connection's lookup."""
+def test_missing_metadata_has_defaults(service: Service) -> None:
+    """Missing metadata gets the time of receipt, a new id and the connection's lookup."""
     editor = service.caller("editor@t")
     assert editor.post("/oi-api/telemetry/press", json={"mark": "bare"}).status_code == 202
     [row] = wait_until(lambda: query_rows(editor, "Telemetry | where Payload.mark == 'bare'"), bool)
@@ -49,8 +49,8 @@ def test_what_is_left_out_is_filled_in(service: Service) -> None:
     assert row["Timestamp"] > "2026-06-01"
 
 
-def test_the_same_message_twice_is_one_row(service: Service) -> None:
-    """A message id counts once per connection, however often it is sent."""
+def test_duplicates_are_stored_once(service: Service) -> None:
+    """A message id is stored once per connection."""
     editor = service.caller("editor@t")
     batch = [{"messageId": f"dup-{number}", "mark": "dup"} for number in range(20)]
     for _ in range(3):
@@ -79,10 +79,10 @@ def test_the_same_message_twice_is_one_row(service: Service) -> None:
         (b'{"x":"' + b"y" * 2 * 1024 * 1024 + b'"}', 413, "BODY_TOO_LARGE", None),
     ],
 )
-def test_bad_telemetry_is_refused_whole(
+def test_invalid_telemetry_is_rejected_as_a_whole(
     service: Service, body: bytes, status: int, code: str, fields: list[str] | None
 ) -> None:
-    """Every rule has its status, its code and its fields, and nothing of a refused body is kept."""
+    """Each rule has its status, code and fields, and no message of a rejected body is stored."""
     editor = service.caller("editor@t")
     reply = editor.post("/oi-api/telemetry/press", content=body)
     check_problem(reply, status, code)
@@ -91,20 +91,20 @@ def test_bad_telemetry_is_refused_whole(
 
 
 def test_unknown_and_disabled_connections(service: Service) -> None:
-    """Unknown is 404, disabled 409."""
+    """An unknown connection is 404, a disabled one 409."""
     editor = service.caller("editor@t")
     check_problem(editor.post("/oi-api/telemetry/nothing", json={}), 404, "CONNECTION_NOT_FOUND")
     check_problem(editor.post("/oi-api/telemetry/PRESS", json={}), 404, "CONNECTION_NOT_FOUND")
     check_problem(editor.post("/oi-api/telemetry/stopped", json={}), 409, "CONNECTION_DISABLED")
 
 
-def test_sending_telemetry_needs_its_right(service: Service) -> None:
-    """A viewer only reads."""
+def test_sending_telemetry_requires_its_right(service: Service) -> None:
+    """A viewer cannot send telemetry."""
     check_problem(service.caller("viewer@t").post("/oi-api/telemetry/press", json={}), 403, "ACCESS_RIGHT_MISSING")
 
 
-def test_five_hundred_messages_at_once_are_fine(service: Service) -> None:
-    """The largest array allowed is taken whole."""
+def test_five_hundred_messages_are_accepted(service: Service) -> None:
+    """The largest allowed array is accepted."""
     editor = service.caller("editor@t")
     before = count_rows(editor, "pump-rig")
     batch = [{"messageId": f"many-{number}"} for number in range(500)]

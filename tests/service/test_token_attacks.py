@@ -1,4 +1,4 @@
-"""Attacks on tokens through the door: each is the same 401 on every kind of route, and leaves the service as it was."""
+"""Tests of forged tokens: every kind of route returns the same 401 and the service is not affected."""
 
 import hashlib
 import hmac
@@ -29,7 +29,7 @@ type Sign = Callable[[bytes], bytes]
 
 
 class Forger:
-    """Knows a good token and, as no attacker does, the key behind it."""
+    """Creator of forged tokens from a valid token and the service's key."""
 
     def __init__(self, service: Service) -> None:
         self.good = service.caller("viewer@t").headers["Authorization"].removeprefix("Bearer ")
@@ -40,103 +40,107 @@ class Forger:
         self.header: Json = jwt.get_unverified_header(self.good)
         self.claims: Json = jwt.decode(self.good, options={"verify_signature": False})
 
-    def signed(self, message: bytes) -> bytes:
-        """Return a good signature."""
+    def sign(self, message: bytes) -> bytes:
+        """Return a valid signature."""
         return jwt.utils.der_to_raw_signature(self.key.sign(message, ec.ECDSA(hashes.SHA256())), ec.SECP256R1())
 
-    def token(self, header: Json | None = None, claims: Json | None = None, sign: Sign | None = None) -> str:
-        """Return a token with members changed; ``...`` takes one out."""
+    def create_token(self, header: Json | None = None, claims: Json | None = None, sign: Sign | None = None) -> str:
+        """Return a token with changed members; ``...`` removes a member."""
         made = [
             part({name: value for name, value in (members | (changes or {})).items() if value is not ...})
             for members, changes in ((self.header, header), (self.claims, claims))
         ]
         message = ".".join(made)
-        return f"{message}.{part((sign or self.signed)(message.encode()))}"
+        return f"{message}.{part((sign or self.sign)(message.encode()))}"
 
-    def public(self) -> bytes:
-        """Return the public key as everybody can have it."""
+    def public_key(self) -> bytes:
+        """Return the public key from the JWKS."""
         form = serialization.PublicFormat.SubjectPublicKeyInfo
         return self.key.public_key().public_bytes(serialization.Encoding.PEM, form)
 
 
 def _mac(forger: Forger) -> str:
-    return forger.token({"alg": "HS256"}, sign=lambda message: hmac.digest(forger.public(), message, hashlib.sha256))
+    return forger.create_token(
+        {"alg": "HS256"}, sign=lambda message: hmac.digest(forger.public_key(), message, hashlib.sha256)
+    )
 
 
-def _brought(forger: Forger) -> str:
+def _embed_key(forger: Forger) -> str:
     mine = ec.generate_private_key(ec.SECP256R1())
     jwk = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(mine.public_key()))
     sign: Sign = lambda message: jwt.utils.der_to_raw_signature(  # noqa: E731  one of several signers
         mine.sign(message, ec.ECDSA(hashes.SHA256())), ec.SECP256R1()
     )
-    return forger.token({"jwk": jwk, "jku": "http://127.0.0.1:9/keys"}, sign=sign)
+    return forger.create_token({"jwk": jwk, "jku": "http://127.0.0.1:9/keys"}, sign=sign)
 
 
-def _as_entra(forger: Forger) -> str:
+def _imitate_entra(forger: Forger) -> str:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    return forger.token({"alg": "RS256"}, sign=lambda message: pkcs1(message, key))
+    return forger.create_token({"alg": "RS256"}, sign=lambda message: pkcs1(message, key))
 
 
-def _twice(forger: Forger) -> str:
+def _duplicate_claim(forger: Forger) -> str:
     claims = json.dumps(forger.claims)[:-1] + ',"sub":"admin@t","Username":"admin@t"}'
     message = f"{part(forger.header)}.{part(claims)}"
-    return f"{message}.{part(forger.signed(message.encode()))}"
+    return f"{message}.{part(forger.sign(message.encode()))}"
 
 
-def _encoded(encoding: str) -> Callable[[Forger], str]:
-    def made(forger: Forger) -> str:
+def _encode(encoding: str) -> Callable[[Forger], str]:
+    def create(forger: Forger) -> str:
         message = f"{part(forger.header)}.{jose.encode_base64url(json.dumps(forger.claims).encode(encoding))}"
-        return f"{message}.{part(forger.signed(message.encode()))}"
+        return f"{message}.{part(forger.sign(message.encode()))}"
 
-    return made
+    return create
 
 
 ATTACKS: dict[str, Callable[[Forger], str]] = {
-    "none": lambda forger: forger.token({"alg": "none"}, sign=lambda _: b""),
-    "nOnE": lambda forger: forger.token({"alg": "nOnE"}),
+    "none": lambda forger: forger.create_token({"alg": "none"}, sign=lambda _: b""),
+    "nOnE": lambda forger: forger.create_token({"alg": "nOnE"}),
     "public key as secret": _mac,
-    "key of its own": _brought,
-    "another algorithm": _as_entra,
-    "psychic signature": lambda forger: forger.token(sign=lambda _: bytes(64)),
-    "r and s of the order": lambda forger: forger.token(sign=lambda _: ORDER.to_bytes(32) * 2),
-    "ASN.1 signature": lambda forger: forger.token(sign=lambda text: forger.key.sign(text, ec.ECDSA(hashes.SHA256()))),
+    "key of its own": _embed_key,
+    "another algorithm": _imitate_entra,
+    "psychic signature": lambda forger: forger.create_token(sign=lambda _: bytes(64)),
+    "r and s of the order": lambda forger: forger.create_token(sign=lambda _: ORDER.to_bytes(32) * 2),
+    "ASN.1 signature": lambda forger: forger.create_token(
+        sign=lambda text: forger.key.sign(text, ec.ECDSA(hashes.SHA256()))
+    ),
     "cut signature": lambda forger: forger.good[:-4],
-    "longer signature": lambda forger: forger.token(sign=lambda text: forger.signed(text) + b"\0"),
+    "longer signature": lambda forger: forger.create_token(sign=lambda text: forger.sign(text) + b"\0"),
     "padding": lambda forger: forger.good + "==",
     "five parts": lambda forger: forger.good + "..",
-    "key id as path": lambda forger: forger.token({"kid": "../../../../dev/null"}, sign=lambda _: b"x" * 64),
-    "key id as list": lambda forger: forger.token({"kid": [forger.header["kid"]]}),
-    "no key id": lambda forger: forger.token({"kid": ...}),
-    "unencoded payload": lambda forger: forger.token({"b64": False, "crit": ["b64"]}),
-    "critical": lambda forger: forger.token({"crit": ["exp"]}),
-    "claims twice": _twice,
-    "claims in UTF-16": _encoded("utf-16"),
-    "claims in UTF-16 without a mark": _encoded("utf-16-le"),
-    "claims in UTF-32": _encoded("utf-32"),
-    "claims behind a byte order mark": _encoded("utf-8-sig"),
-    "time as text": lambda forger: forger.token(claims={"exp": "9999999999"}),
-    "time as NaN": lambda forger: forger.token(claims={"exp": float("nan")}),
-    "time without end": lambda forger: forger.token(claims={"exp": 10**400}),
-    "no end": lambda forger: forger.token(claims={"exp": ...}),
-    "over": lambda forger: forger.token(claims={"exp": int(time.time()) - 1}),
-    "not yet": lambda forger: forger.token(claims={"nbf": int(time.time()) + 600}),
-    "another issuer": lambda forger: forger.token(claims={"iss": "somebody"}),
-    "audience in a list": lambda forger: forger.token(claims={"aud": [forger.claims["aud"]]}),
-    "another workspace": lambda forger: forger.token(claims={"WorkspaceLookup": "plant-u"}),
-    "another subject": lambda forger: forger.token(claims={"sub": "admin@t"}),
-    "huge": lambda forger: forger.token(claims={"padding": "a" * 20_000}),
+    "key id as path": lambda forger: forger.create_token({"kid": "../../../../dev/null"}, sign=lambda _: b"x" * 64),
+    "key id as list": lambda forger: forger.create_token({"kid": [forger.header["kid"]]}),
+    "no key id": lambda forger: forger.create_token({"kid": ...}),
+    "unencoded payload": lambda forger: forger.create_token({"b64": False, "crit": ["b64"]}),
+    "critical": lambda forger: forger.create_token({"crit": ["exp"]}),
+    "claims twice": _duplicate_claim,
+    "claims in UTF-16": _encode("utf-16"),
+    "claims in UTF-16 without a mark": _encode("utf-16-le"),
+    "claims in UTF-32": _encode("utf-32"),
+    "claims behind a byte order mark": _encode("utf-8-sig"),
+    "time as text": lambda forger: forger.create_token(claims={"exp": "9999999999"}),
+    "time as NaN": lambda forger: forger.create_token(claims={"exp": float("nan")}),
+    "time without end": lambda forger: forger.create_token(claims={"exp": 10**400}),
+    "no end": lambda forger: forger.create_token(claims={"exp": ...}),
+    "over": lambda forger: forger.create_token(claims={"exp": int(time.time()) - 1}),
+    "not yet": lambda forger: forger.create_token(claims={"nbf": int(time.time()) + 600}),
+    "another issuer": lambda forger: forger.create_token(claims={"iss": "somebody"}),
+    "audience in a list": lambda forger: forger.create_token(claims={"aud": [forger.claims["aud"]]}),
+    "another workspace": lambda forger: forger.create_token(claims={"WorkspaceLookup": "plant-u"}),
+    "another subject": lambda forger: forger.create_token(claims={"sub": "admin@t"}),
+    "huge": lambda forger: forger.create_token(claims={"padding": "a" * 20_000}),
 }
 
 
 @pytest.fixture(scope="module")
 def forger(service: Service) -> Forger:
-    """Return the forger."""
+    """Return a forger."""
     return Forger(service)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_no_attack_gets_through_the_door(service: Service, forger: Forger, attack: str) -> None:
-    """REST, the stream and the MCP server refuse a bad token alike, without a word on what would have been right."""
+async def test_forged_tokens_are_rejected_by_every_route(service: Service, forger: Forger, attack: str) -> None:
+    """REST, live stream and MCP reject a forged token with the same 401 that reveals nothing."""
     token = ATTACKS[attack](forger)
     client = service.anonymous(token)
     for method, path in ROUTES:
@@ -150,10 +154,8 @@ async def test_no_attack_gets_through_the_door(service: Service, forger: Forger,
 
 
 @pytest.mark.parametrize("space", ["\xa0", "\x85", "\u2003"])
-async def test_what_python_takes_for_white_space_is_part_of_a_token(
-    service: Service, forger: Forger, space: str
-) -> None:
-    """Only space and tab stand around a token; with anything else it is another one, and no good."""
+async def test_only_space_and_tab_surround_a_token(service: Service, forger: Forger, space: str) -> None:
+    """Other white space around a token makes it invalid."""
     for token in (forger.good + space, space + forger.good):
         assert (await read_rejection(build_stream_url(service, token=token))).status_code == 401
         for method, path in ROUTES if ord(space) < 256 else []:
@@ -165,7 +167,7 @@ async def test_what_python_takes_for_white_space_is_part_of_a_token(
     assert service.anonymous().get("/workspace/api/keys/whoami", headers=spaced).status_code == 200
 
 
-def test_the_forgers_own_good_token_still_works(service: Service, forger: Forger) -> None:
-    """What the attacks were made from is good, before and after them."""
+def test_the_valid_token_still_works(service: Service, forger: Forger) -> None:
+    """The valid token behind the forged ones is accepted before and after them."""
     assert service.anonymous(forger.good).get("/oi-api/warm-queries/per-minute").status_code == 200
-    assert service.anonymous(forger.token()).get("/workspace/api/keys/whoami").status_code == 200
+    assert service.anonymous(forger.create_token()).get("/workspace/api/keys/whoami").status_code == 200

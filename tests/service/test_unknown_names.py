@@ -1,4 +1,4 @@
-"""Misspelt parameters and members over HTTP."""
+"""Tests of misspelt parameters and members over HTTP."""
 
 import re
 from typing import Any
@@ -18,59 +18,59 @@ AD_HOC = "/oi-api/warm-queries"
 DAY = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}
 
 
-def messages(reply: Any) -> dict[str, str]:
-    """Return the message for each failing field of a refused request."""
+def messages_by_field(reply: Any) -> dict[str, str]:
+    """Return the message of each invalid field of an error reply."""
     return {error["field"]: error["message"] for error in check_problem(reply, 400, "INVALID_REQUEST")["errors"]}
 
 
 @pytest.mark.parametrize("operation", REFUSING, ids=[f"{one.method} /{one.route}" for one in REFUSING])
-def test_each_refusing_operation_names_what_it_does_not_know(service: Service, operation: Operation) -> None:
-    """An unknown parameter, and where a body is read an unknown member, are both named in one 400."""
+def test_rejecting_operations_list_unknown_names(service: Service, operation: Operation) -> None:
+    """An unknown parameter and an unknown body member are both listed in one 400 reply."""
     path = re.sub(r"\{\*?[^{}]+\}", "x1", operation.route)
     body = {"zzMember": 1} if operation.takes_body else None
     reply = service.caller("admin@t").request(operation.method, f"/{path}", params={"zzParameter": "1"}, json=body)
     expected = {"zzParameter", "zzMember"} if operation.takes_body else {"zzParameter"}
-    assert expected <= {name for name, message in messages(reply).items() if message.startswith("Unknown ")}
+    assert expected <= {name for name, message in messages_by_field(reply).items() if message.startswith("Unknown ")}
 
 
-def test_misspelt_rights_make_no_unlimited_credential(service: Service) -> None:
-    """A key or token that was meant to hold few rights is never issued with all of them."""
+def test_misspelt_rights_create_no_credential(service: Service) -> None:
+    """If the parameter for access rights is misspelt, no key or token is issued."""
     admin = service.caller("admin@t")
     before = len(admin.get(KEYS).json()["keys"])
     reply = admin.post(KEYS, json={"name": "p2", "accessRights": ["Workspace.Catalog.Read"]})
-    assert messages(reply) == {"accessRights": "Unknown member `accessRights`; did you mean `rights`?"}
+    assert messages_by_field(reply) == {"accessRights": "Unknown member `accessRights`; did you mean `rights`?"}
     assert len(admin.get(KEYS).json()["keys"]) == before
     reply = admin.get(f"{KEYS}/jwt?scope=Workspace.Catalog.Read&Scopes=Workspace.Catalog.Read&minute=5")
-    assert messages(reply) == {
+    assert messages_by_field(reply) == {
         "scope": "Unknown parameter `scope`; did you mean `scopes`?",
         "Scopes": "Unknown parameter `Scopes`; did you mean `scopes`?",
         "minute": "Unknown parameter `minute`; did you mean `minutes`?",
     }
     reply = admin.get(f"{KEYS}/jwt?scopes=Workspace.Catalog.Read&scopes=Workspace.Keys.Manage")
-    assert messages(reply) == {"scopes": "is given more than once"}
+    assert messages_by_field(reply) == {"scopes": "is given more than once"}
 
 
 @pytest.mark.parametrize("path", ["/oi-api/warm-queries/newest", "/api/workspaces/explorer/warm-queries/newest"])
-def test_warm_query_keeps_its_rule_for_declared_parameters(service: Service, path: str) -> None:
-    """Parameters that begin with p. are the query's own; all others must be known."""
+def test_unknown_parameters_of_warm_queries(service: Service, path: str) -> None:
+    """Parameters that begin with `p.` belong to the query; all others must be known."""
     viewer = service.caller("viewer@t")
     assert viewer.get(path, params={"p.connection": "press", "limit": 1}).status_code == 200
     assert check_failing_fields(viewer.get(path, params={"p.conection": "press"})) == ["p.conection", "p.connection"]
     reply = viewer.get(path, params={"p.connection": "press", "timerange": "PT1H", "connection": "press"})
-    assert set(messages(reply)) == {"timerange", "connection"}
+    assert set(messages_by_field(reply)) == {"timerange", "connection"}
 
 
-def test_aliases_of_the_specification_are_known(service: Service) -> None:
-    """`Query` of an ad-hoc body, `from` and `to` of a date range, each given once."""
+def test_aliases_are_accepted(service: Service) -> None:
+    """`Query` of an ad-hoc body and `from` and `to` of a date range are accepted, but not twice."""
     editor = service.caller("editor@t")
     assert editor.post(AD_HOC, json={"Query": "Telemetry | take 0"}).status_code == 200
     reply = editor.post(AD_HOC, json={"Query": "Telemetry | take 0", "query": "Telemetry | take 1"})
-    assert messages(reply) == {"Query": "is given as `query`, too"}
+    assert messages_by_field(reply) == {"Query": "is given as `query`, too"}
     path = "/oi-api/downloads/data-connections/press"
     reply = editor.post(path, json={"dateRange": {"from": DAY["start"], "to": DAY["end"]}})
     assert reply.status_code == 202
     reply = editor.post(path, json={"dateRange": {**DAY, "until": DAY["end"]}, "fromat": "csv"})
-    assert messages(reply) == {
+    assert messages_by_field(reply) == {
         "dateRange.until": "Unknown member `until`; known: `start`, `end`.",
         "fromat": "Unknown member `fromat`; did you mean `format`?",
     }
@@ -85,34 +85,34 @@ def test_aliases_of_the_specification_are_known(service: Service) -> None:
         ("POST", "/workspace/api/keys"),
     ],
 )
-def test_more_unknown_members_than_are_listed_are_refused(service: Service, method: str, path: str) -> None:
-    """A body with more faults than one reply lists is refused as a whole, whatever else is missing."""
+def test_many_unknown_members_are_rejected(service: Service, method: str, path: str) -> None:
+    """A body with more errors than a reply lists is rejected."""
     body = {f"k{number}": 1 for number in range(1_000)}
     reply = service.caller("admin@t").request(method, path, json=body)
-    assert "body" in messages(reply) or len(messages(reply)) >= 1_000
+    assert "body" in messages_by_field(reply) or len(messages_by_field(reply)) >= 1_000
 
 
 @pytest.mark.parametrize("name", ["scopeKey", "ScopeKey"])
-def test_rejection_takes_its_scope_in_the_query_under_both_names(service: Service, name: str) -> None:
-    """The scope of a rejection may be in the query string, spelt as there or as in the body."""
+def test_a_rejection_accepts_both_names_of_its_scope(service: Service, name: str) -> None:
+    """The scope of a rejection may be in the query string under either spelling."""
     path = "/oi-api/provenance/amendments/000000000001/reject"
     reply = service.caller("admin@t").post(path, params={name: "no-such-scope"}, json={"RejectedBy": "x"})
     check_problem(reply, 404, "AMENDMENT_NOT_FOUND")
 
 
-async def test_live_stream_knows_its_token_and_refuses_the_rest(service: Service) -> None:
-    """A misspelt filter is refused before the upgrade; it would have let everything through."""
+async def test_misspelt_stream_filters_are_rejected(service: Service) -> None:
+    """A misspelt filter is rejected before the upgrade, because the stream would return all impulses."""
     bearer = request_token(service, "viewer@t")
     reply = await read_rejection(build_stream_url(service, conection="press"), bearer)
-    assert messages(reply) == {"conection": "Unknown parameter `conection`; did you mean `connection`?"}
+    assert messages_by_field(reply) == {"conection": "Unknown parameter `conection`; did you mean `connection`?"}
     viewer = service.caller("viewer@t")
     assert check_failing_fields(viewer.get("/oi-api/live-stream/negotiate?surfaces=hall")) == ["surfaces"]
     assert service.anonymous().get("/oi-api/live-stream", params={"token": bearer}).status_code == 426
     assert check_failing_fields(viewer.get("/oi-api/live-stream?token=a&token=b")) == ["token"]
 
 
-def test_audit_lists_report_what_they_ignored(service: Service) -> None:
-    """Lists and exports of the audit log answer, and name what had no effect."""
+def test_audit_lists_report_ignored_names(service: Service) -> None:
+    """Lists and exports of the audit log succeed and list the ignored names."""
     admin = service.caller("admin@t")
     for path in ("events/query", "events/export"):
         reply = admin.get(f"/oi-api/provenance/{path}", params={"actiontype": "x", "limit": "none"})
@@ -121,8 +121,8 @@ def test_audit_lists_report_what_they_ignored(service: Service) -> None:
     assert (reply.status_code, reply.headers["x-provenance-ignored"]) == (200, "EntityId")
 
 
-def test_definition_that_was_read_can_be_put_back(own_module_service: Service) -> None:
-    """Members that the service sets are accepted with their current values, and refused by name with others."""
+def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
+    """Members that the service sets are accepted with their current values and rejected with other values."""
     editor, path = own_module_service.caller("editor@t"), "/oi-api/warm-queries/per-minute"
     [approved] = [one for one in editor.get(AD_HOC).json()["warmQueries"] if one["lookup"] == "per-minute"]
     assert approved["approval"] is not None
@@ -132,22 +132,22 @@ def test_definition_that_was_read_can_be_put_back(own_module_service: Service) -
     late = editor.put(path, json={name: value for name, value in read.items() if name != "etag"})
     assert late.status_code == 200, "the time of the last change is ignored, since every write changes it"
     unread = editor.put(path, json={**late.json(), "etag": '"other"'})
-    assert set(messages(unread)) == {"etag"}
+    assert set(messages_by_field(unread)) == {"etag"}
     stale = {**late.json(), "createdAt": "2020-01-01T00:00:00Z", "editedBy": "somebody", "lookup": "other"}
-    assert messages(editor.put(path, json=stale)) == dict.fromkeys(
+    assert messages_by_field(editor.put(path, json=stale)) == dict.fromkeys(
         ("createdAt", "editedBy", "lookup"), "is read-only; leave it out, or send the stored value"
     )
     copy = {name: read[name] for name in ("name", "surface", "kql", "parameters", "approval", "createdAt")}
-    assert set(messages(editor.put("/oi-api/warm-queries/copied", json=copy))) == {"createdAt"}
+    assert set(messages_by_field(editor.put("/oi-api/warm-queries/copied", json=copy))) == {"createdAt"}
     parameters = [{"name": "device", "type": "string", "defualt": ""}]
     reply = editor.put(
         path, json={"name": "Per minute", "surface": "hall", "kql": "Telemetry", "parameters": parameters}
     )
-    assert messages(reply) == {"parameters[0].defualt": "Unknown member `defualt`; did you mean `default`?"}
+    assert messages_by_field(reply) == {"parameters[0].defualt": "Unknown member `defualt`; did you mean `default`?"}
 
 
 def test_other_routes_ignore_unknown_names(service: Service) -> None:
-    """Events and telemetry are data, and pages and descriptions serve any client."""
+    """Routes for events, telemetry, pages and descriptions ignore unknown names."""
     admin = service.caller("admin@t")
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "RecordID": "9", "Anything": 1}
     assert admin.post("/oi-api/provenance/events?any=1", json=event).status_code == 201

@@ -1,4 +1,4 @@
-"""Writing, approving and removing warm queries over HTTP."""
+"""Tests of creating, approving and deleting warm queries over HTTP."""
 
 from typing import Any
 
@@ -17,20 +17,20 @@ BODY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def plant(own_module_service: Service) -> Service:
-    """Return a service that this module may change."""
+    """Return a service that the tests of this module may change."""
     return own_module_service
 
 
-def put(service: Service, lookup: str, member: str = "editor@t", **changes: Any) -> Any:
-    """Return the reply to a PUT of the usual body with changes; None takes a member out."""
+def put_query(service: Service, lookup: str, member: str = "editor@t", **changes: Any) -> Any:
+    """Put the example definition with changed members (None removes a member) and return the reply."""
     body = {name: value for name, value in {**BODY, **changes}.items() if value is not None}
     return service.caller(member).put(f"/oi-api/warm-queries/{lookup}", json=body)
 
 
-def test_a_query_is_born_a_draft_and_released_by_another(plant: Service) -> None:
-    """The whole life: made, refused, not approved by its author, approved, run, edited, refused again, removed."""
+def test_lifecycle_of_a_query(plant: Service) -> None:
+    """A query is created as a draft, approved by another principal, run, edited to a draft again, and deleted."""
     admin, editor, viewer = plant.caller("admin@t"), plant.caller("editor@t"), plant.caller("viewer@t")
-    made = put(plant, "life", name="Life", apiPath="hall/life")
+    made = put_query(plant, "life", name="Life", apiPath="hall/life")
     assert made.status_code == 201
     definition = made.json()
     assert definition["approval"] is None
@@ -51,7 +51,7 @@ def test_a_query_is_born_a_draft_and_released_by_another(plant: Service) -> None
     assert approved.json()["editedBy"] == "editor@t"
     assert admin.post("/oi-api/warm-queries/life/approve").json()["approval"] == approved.json()["approval"]
     assert viewer.get("/oi-api/warm-queries/hall/life").json()["governance"]["queryApprovedBy"] == "admin@t"
-    edited = put(plant, "life", name="Life", description="changed")
+    edited = put_query(plant, "life", name="Life", description="changed")
     assert (edited.status_code, edited.json()["approval"]) == (200, None)
     assert edited.json()["createdAt"] == definition["createdAt"]
     check_problem(viewer.get("/oi-api/warm-queries/life"), 403, "QUERY_NOT_APPROVED")
@@ -61,14 +61,14 @@ def test_a_query_is_born_a_draft_and_released_by_another(plant: Service) -> None
     check_problem(admin.post("/oi-api/warm-queries/life/approve"), 404, "WARM_QUERY_NOT_FOUND")
 
 
-def test_the_last_editor_does_not_approve(plant: Service) -> None:
-    """Maker and checker are two people, also when the maker is an administrator."""
-    assert put(plant, "own", "admin@t", name="Own").status_code == 201
+def test_the_last_editor_cannot_approve(plant: Service) -> None:
+    """The last editor cannot approve a query, also not as administrator."""
+    assert put_query(plant, "own", "admin@t", name="Own").status_code == 201
     check_problem(plant.caller("admin@t").post("/oi-api/warm-queries/own/approve"), 403, "MAKER_CHECKER_VIOLATION")
 
 
-def test_the_list_shows_drafts_and_what_they_give(plant: Service) -> None:
-    """Every query is listed with its parameters, columns and approval, in the order of lookups."""
+def test_the_list_includes_drafts(plant: Service) -> None:
+    """The list contains every query with parameters, columns and approval, sorted by lookup."""
     queries = plant.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
     lookups = [query["lookup"] for query in queries]
     assert lookups == sorted(lookups)
@@ -102,22 +102,22 @@ def test_the_list_shows_drafts_and_what_they_give(plant: Service) -> None:
         ({"parameters": [{"name": "device", "type": "string"}] * 2}, ["parameters[1].name"]),
     ],
 )
-def test_bad_definitions_name_every_field(plant: Service, changes: dict[str, Any], fields: list[str]) -> None:
-    """Each broken rule names its field, and nothing is stored."""
-    assert check_failing_fields(put(plant, "bad", **changes)) == fields
+def test_invalid_definitions_list_every_field(plant: Service, changes: dict[str, Any], fields: list[str]) -> None:
+    """Each invalid field is listed, and nothing is stored."""
+    assert check_failing_fields(put_query(plant, "bad", **changes)) == fields
     check_problem(plant.caller("editor@t").delete("/oi-api/warm-queries/bad"), 404, "WARM_QUERY_NOT_FOUND")
 
 
 @pytest.mark.parametrize("name", ["Newest ", "Ne\u200bwest", "\u202etsewen", "Ku\u0308hlung"])
-def test_a_look_alike_name_is_named(plant: Service, name: str) -> None:
-    """A name has no outer spaces and no hidden characters, and is in its NFC form."""
-    assert check_failing_fields(put(plant, "bad", name=name)) == ["name"]
+def test_a_name_must_be_normalized(plant: Service, name: str) -> None:
+    """A name must not have outer spaces or hidden characters, and must be in NFC."""
+    assert check_failing_fields(put_query(plant, "bad", name=name)) == ["name"]
 
 
 @pytest.mark.parametrize("lookup", ["-x", "a%20b", "x" * 65, "%C3%BC"])
-def test_a_bad_lookup_is_named(plant: Service, lookup: str) -> None:
-    """A lookup has its form."""
-    assert check_failing_fields(put(plant, lookup)) == ["lookup"]
+def test_an_invalid_lookup_is_listed(plant: Service, lookup: str) -> None:
+    """An invalid lookup is a 400 that lists it."""
+    assert check_failing_fields(put_query(plant, lookup)) == ["lookup"]
 
 
 @pytest.mark.parametrize(
@@ -130,16 +130,18 @@ def test_a_bad_lookup_is_named(plant: Service, lookup: str) -> None:
         (".show tables", "QUERY_NOT_READ_ONLY"),
     ],
 )
-def test_a_query_that_does_not_bind_is_not_stored(plant: Service, kql: str, code: str) -> None:
-    """The engine judges the KQL before it is kept."""
-    check_problem(put(plant, "bad", kql=kql), 400, code)
+def test_invalid_kql_is_not_stored(plant: Service, kql: str, code: str) -> None:
+    """The engine validates the KQL before the query is stored."""
+    check_problem(put_query(plant, "bad", kql=kql), 400, code)
 
 
 def test_names_and_paths_are_unique(plant: Service) -> None:
-    """Two queries share neither a name nor an address."""
-    check_problem(put(plant, "other", name="Newest readings"), 409, "WARM_QUERY_NAME_TAKEN")
-    check_problem(put(plant, "other", name="Other", apiPath="hall/pump-rig/minutes"), 409, "WARM_QUERY_PATH_TAKEN")
-    check_problem(put(plant, "other", name="Other", apiPath="newest"), 409, "WARM_QUERY_PATH_TAKEN")
+    """Names and API paths of queries are unique."""
+    check_problem(put_query(plant, "other", name="Newest readings"), 409, "WARM_QUERY_NAME_TAKEN")
+    check_problem(
+        put_query(plant, "other", name="Other", apiPath="hall/pump-rig/minutes"), 409, "WARM_QUERY_PATH_TAKEN"
+    )
+    check_problem(put_query(plant, "other", name="Other", apiPath="newest"), 409, "WARM_QUERY_PATH_TAKEN")
 
 
 @pytest.mark.parametrize(
@@ -151,15 +153,15 @@ def test_names_and_paths_are_unique(plant: Service) -> None:
         ("other", {"name": "Other", "apiPath": "Twin"}),
     ],
 )
-def test_a_name_leads_to_no_other_query(plant: Service, lookup: str, fields: dict[str, str]) -> None:
-    """A name that is another query's lookup or API path is refused, and the reverse."""
-    assert put(plant, "twin-name", name="Twin").status_code in (200, 201)
-    check_problem(put(plant, lookup, **fields), 409, "WARM_QUERY_NAME_TAKEN")
+def test_a_name_must_not_identify_another_query(plant: Service, lookup: str, fields: dict[str, str]) -> None:
+    """A name that equals another query's lookup or API path is rejected, and the reverse."""
+    assert put_query(plant, "twin-name", name="Twin").status_code in (200, 201)
+    check_problem(put_query(plant, lookup, **fields), 409, "WARM_QUERY_NAME_TAKEN")
 
 
-def test_managing_needs_its_rights(plant: Service) -> None:
-    """Reading the list, writing and approving are three rights."""
-    check_problem(put(plant, "x", "viewer@t"), 403, "ACCESS_RIGHT_MISSING")
+def test_managing_requires_rights(plant: Service) -> None:
+    """Listing, writing and approving are three access rights."""
+    check_problem(put_query(plant, "x", "viewer@t"), 403, "ACCESS_RIGHT_MISSING")
     check_problem(plant.caller("viewer@t").delete("/oi-api/warm-queries/newest"), 403, "ACCESS_RIGHT_MISSING")
     narrow = plant.caller("editor@t", scopes="Workspace.WarmQuery.Execute")
     check_problem(narrow.get("/oi-api/warm-queries"), 403, "ACCESS_RIGHT_MISSING")

@@ -43,7 +43,7 @@ RANGE = {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}
 
 
 def record_embedded(target: Path) -> None:
-    """Use a local host as callers do, stop it, and pack its data directory."""
+    """Use a local host as a caller, stop it, and pack its data directory."""
     from tests.service.local_service import Service, wait_until  # noqa: PLC0415  of the checkout in the working directory
 
     with tempfile.TemporaryDirectory() as folder:
@@ -79,13 +79,13 @@ def record_embedded(target: Path) -> None:
 
 
 def _is_state(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Leave out what only a running host needs."""
+    """Return whether an entry is stored data and not a file that only a running host needs."""
     running_only = (".lock", "-shm", "kusto-uri", "address", "rate-limits.sqlite", "sign-in")
     return None if entry.name.endswith(running_only) else entry
 
 
 async def record_azure() -> dict[str, Any]:
-    """Use an instance with STORES=azure over the test servers, and return what these then hold."""
+    """Use an instance with STORES=azure over test servers, and return the servers' stored data."""
     from tests.emulators.kusto.endpoints import end  # noqa: PLC0415
     from tests.unit.functions.azure_plant import Plant  # noqa: PLC0415  of the checkout in the working directory
     from tests.unit.shared.wiring.azure import deployment  # noqa: PLC0415
@@ -96,12 +96,12 @@ async def record_azure() -> dict[str, Any]:
             await plant.start()
             keys = await _use(plant)
             await asyncio.to_thread(end, plant.kusto.process)
-            items, blobs = await _items(deployed), await _blobs(deployed)
-            return {"apiKeys": keys, "items": items, "blobs": blobs, "vault": _vault_keys(deployed)}
+            items, blobs = await _export_items(deployed), await _export_blobs(deployed)
+            return {"apiKeys": keys, "items": items, "blobs": blobs, "vault": _export_vault_keys(deployed)}
 
 
 async def _use(plant: Any) -> dict[str, str]:
-    """Write through an instance as callers do; return the API keys of its members."""
+    """Write through an instance as callers do, and return the API keys of its members."""
     import pytest  # noqa: PLC0415  of the checkout's environment
 
     from shared.telemetry.models import TELEMETRY_HUB, HubEvent  # noqa: PLC0415
@@ -128,8 +128,8 @@ async def _use(plant: Any) -> dict[str, str]:
     return keys
 
 
-async def _items(deployed: Any) -> dict[str, list[dict[str, Any]]]:
-    """Return the items of every Cosmos DB container, without the members that the service adds."""
+async def _export_items(deployed: Any) -> dict[str, list[dict[str, Any]]]:
+    """Return the items of every Cosmos DB container, without system members."""
     from azure.cosmos.aio import CosmosClient  # noqa: PLC0415
 
     from tests.unit.shared.wiring.azure import DATABASE  # noqa: PLC0415
@@ -145,8 +145,8 @@ async def _items(deployed: Any) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-async def _blobs(deployed: Any) -> dict[str, list[dict[str, Any]]]:
-    """Return the blobs of every container: name, content as base64, and metadata."""
+async def _export_blobs(deployed: Any) -> dict[str, list[dict[str, Any]]]:
+    """Return name, content (base64) and metadata of the blobs of every container."""
     from azure.storage.blob.aio import BlobServiceClient  # noqa: PLC0415
 
     found: dict[str, list[dict[str, Any]]] = {}
@@ -160,7 +160,7 @@ async def _blobs(deployed: Any) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _vault_keys(deployed: Any) -> dict[str, list[dict[str, Any]]]:
+def _export_vault_keys(deployed: Any) -> dict[str, list[dict[str, Any]]]:
     """Return every version of the test vault's keys."""
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
 
@@ -175,7 +175,7 @@ def _vault_keys(deployed: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 def _apply(deployed: Any, member: str) -> str:
-    """Apply the sample by the command, and return the key that it issues."""
+    """Apply the sample document by command, and return the API key that it creates."""
     from shared.commands import workspace  # noqa: PLC0415
     from tests.unit.functions.azure_plant import ADMIN, SAMPLE  # noqa: PLC0415
 

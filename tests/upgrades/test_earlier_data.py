@@ -1,6 +1,6 @@
-"""Data of earlier versions opens: chains verify and continue, credentials, queries and documents still work.
+"""Tests that this version can use data of earlier versions.
 
-Each folder beside this file is named after the commit that wrote it; ``record.py`` says how.
+Each folder next to this file is named after the commit that wrote it; ``record.py`` describes how.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ CHAINS: list[dict[str, str]] = [
 ]
 
 
-def test_there_are_versions_to_open() -> None:
-    """At least one earlier version has recorded its data."""
+def test_recorded_versions_exist() -> None:
+    """Data of at least one earlier version is recorded."""
     assert VERSIONS
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Start this version over the data directory of an earlier one."""
+    """Return a service of this version over the data directory of an earlier version."""
     folder = tmp_path_factory.mktemp("upgraded")
     with tarfile.open(FOLDER / request.param / "embedded.tar.gz") as archive:
         archive.extractall(folder, filter="data")
@@ -55,7 +55,7 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
 def test_earlier_chains_verify_and_continue(upgraded: Service, chain: dict[str, str]) -> None:
-    """Each chain of an earlier version is valid, and stays valid with a record of this version."""
+    """Each chain of an earlier version is valid, and stays valid after this version appends a record."""
     admin = upgraded.caller("admin@t")
     target, scope = {"target": chain["target"]}, {name: each for name, each in chain.items() if name == "ScopeKey"}
 
@@ -88,7 +88,7 @@ def test_earlier_chains_verify_and_continue(upgraded: Service, chain: dict[str, 
 
 
 def test_earlier_checkpoints_cover_the_chain(upgraded: Service) -> None:
-    """Checkpoints of an earlier version are served, and newer ones follow them."""
+    """Checkpoints of an earlier version are returned, and newer ones extend them."""
     viewer = upgraded.caller("viewer@t")
     query = {"target": "DomainAmendments", "scopeKey": SCOPE}
     checkpoint = viewer.get("/oi-api/provenance/checkpoint", params=query).json()
@@ -98,7 +98,7 @@ def test_earlier_checkpoints_cover_the_chain(upgraded: Service) -> None:
 
 
 def test_earlier_catalog_and_documents_are_served(upgraded: Service) -> None:
-    """Queries that an earlier version approved run, and its documents can be read and changed."""
+    """Queries that an earlier version approved can be run, and its documents can be read and replaced."""
     editor = upgraded.caller("editor@t")
     assert editor.get("/oi-api/warm-queries/mine").status_code == 200
     assert editor.get("/oi-api/warm-queries/draft").json()["code"] == "QUERY_NOT_APPROVED"
@@ -109,7 +109,7 @@ def test_earlier_catalog_and_documents_are_served(upgraded: Service) -> None:
 
 
 def test_earlier_telemetry_is_queried_and_downloaded(upgraded: Service) -> None:
-    """Rows and archive of an earlier version are there, and new messages join them."""
+    """Rows and archive of an earlier version can be read together with new messages."""
     editor = upgraded.caller("editor@t")
     rows = {"query": 'Telemetry | where ConnectionLookup == "press" | summarize n = dcount(MessageId)'}
     assert editor.post("/oi-api/warm-queries", json=rows).json()["results"] == [{"n": len(MESSAGES)}]
@@ -132,7 +132,7 @@ def test_earlier_telemetry_is_queried_and_downloaded(upgraded: Service) -> None:
 async def instance(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[Instance, dict[str, str]]]:
-    """Start an instance of this version over the Cosmos DB items, blobs and keys of an earlier one."""
+    """Return an instance of this version over the Cosmos DB items, blobs and keys of an earlier version."""
     if missing():
         pytest.skip(missing())
     stored = json.loads(gzip.decompress((FOLDER / request.param / "azure.json.gz").read_bytes()))
@@ -170,8 +170,8 @@ def _private_key(pem: str) -> Any:
     return load_pem_private_key(pem.encode(), None)
 
 
-async def test_earlier_items_in_cosmos_open(instance: tuple[Instance, dict[str, str]]) -> None:
-    """Keys, chains, amendments, checkpoints and queries that an earlier version stored in Cosmos DB work on."""
+async def test_earlier_cosmos_items_are_usable(instance: tuple[Instance, dict[str, str]]) -> None:
+    """Keys, chains, amendments, checkpoints and queries of an earlier version in Cosmos DB are usable."""
     app, keys = instance
     tokens = {member: await app.token(key) for member, key in keys.items()}
     for chain in CHAINS:

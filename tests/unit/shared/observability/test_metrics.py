@@ -10,7 +10,7 @@ import pytest
 
 from shared.observability.exporters import PROTOCOL
 from shared.observability.metrics import INSTRUMENTS
-from tests.collector import Collector, attributes_of, collecting
+from tests.collector import Collector, read_attributes, run_collector
 
 TRACES, METRICS = "/v1/traces", "/v1/metrics"
 ROOT = Path(__file__).parents[4]
@@ -54,7 +54,7 @@ if "opentelemetry" in sys.modules:
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     """Return a running collector."""
-    with collecting() as made:
+    with run_collector() as made:
         yield made
 
 
@@ -74,9 +74,15 @@ def test_nothing_is_loaded_without_an_exporter() -> None:
 def test_spans_and_metrics_reach_a_collector(collector: Collector) -> None:
     """With an endpoint named, spans and every metric arrive there, under the service's name."""
     assert run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address) == "True True True"
-    assert sorted(span.name for span in collector.spans()) == ["batch", "failing", "outer", "read things", "refused"]
-    assert collector.services() == {"industrial-data-workspace"}
-    found = collector.metrics()
+    assert sorted(span.name for span in collector.read_spans()) == [
+        "batch",
+        "failing",
+        "outer",
+        "read things",
+        "refused",
+    ]
+    assert collector.read_service_names() == {"industrial-data-workspace"}
+    found = collector.read_metrics()
     assert set(found) == set(INSTRUMENTS)
     for name, instrument in INSTRUMENTS.items():
         metric = found[name]
@@ -91,20 +97,20 @@ def test_spans_and_metrics_reach_a_collector(collector: Collector) -> None:
 def test_how_spans_hang_together(collector: Collector) -> None:
     """A call is below what runs around it; a batch stands alone, and links to those whom it serves."""
     run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, OTEL_SERVICE_NAME="plant-a")
-    spans = {span.name: span for span in collector.spans()}
+    spans = {span.name: span for span in collector.read_spans()}
     assert spans["read things"].parent_span_id == spans["outer"].span_id
-    assert attributes_of(spans["read things"]) == {"db.system.name": "sqlite"}
+    assert read_attributes(spans["read things"]) == {"db.system.name": "sqlite"}
     assert not spans["batch"].parent_span_id
     assert [link.span_id for link in spans["batch"].links] == [spans["outer"].span_id]
-    assert collector.services() == {"plant-a"}
+    assert collector.read_service_names() == {"plant-a"}
 
 
 def test_a_failure_is_told_without_its_text(collector: Collector) -> None:
     """A failure marks its span by the exception's name alone; a refusal of a caller's request is none."""
     run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address)
-    spans = {span.name: span for span in collector.spans()}
-    assert (spans["failing"].status.code, attributes_of(spans["failing"])) == (2, {"error.type": "ValueError"})
-    assert (spans["refused"].status.code, attributes_of(spans["refused"])["workspace.error_code"]) == (
+    spans = {span.name: span for span in collector.read_spans()}
+    assert (spans["failing"].status.code, read_attributes(spans["failing"])) == (2, {"error.type": "ValueError"})
+    assert (spans["refused"].status.code, read_attributes(spans["refused"])["workspace.error_code"]) == (
         0,
         "INVALID_REQUEST",
     )
@@ -133,10 +139,10 @@ def test_the_standards_variables_hold(collector: Collector, variables: dict[str,
 def test_signals_have_endpoints_of_their_own(collector: Collector) -> None:
     """A signal's own endpoint is taken as it stands, and names that signal alone."""
     assert run(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.address}/spans") == "True False True"
-    assert collector.spans("/spans")
+    assert collector.read_spans("/spans")
     assert set(collector.bodies) == {"/spans"}
     assert run(OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=f"{collector.address}/numbers") == "False True True"
-    assert set(collector.metrics("/numbers")) == set(INSTRUMENTS)
+    assert set(collector.read_metrics("/numbers")) == set(INSTRUMENTS)
 
 
 def test_every_metric_is_used_and_documented() -> None:

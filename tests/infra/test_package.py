@@ -78,7 +78,7 @@ def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest
     assert package.collect_app_files(checkout) == before
     assert (
         capsys.readouterr().err
-        == "left out, because git does not track it: functions/notes.py, shared/my_settings.py\n"
+        == "excluded, because git does not track it: functions/notes.py, shared/my_settings.py\n"
     )
 
 
@@ -135,7 +135,7 @@ def test_a_missing_part_is_named(checkout: Path) -> None:
 def test_another_version_of_python_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dependencies are resolved by the version of Python that runs them."""
     monkeypatch.setattr("scripts.package.sys.version_info", (3, 12, 0))
-    with pytest.raises(package.PackageError, match=r"Python 3\.13 is needed"):
+    with pytest.raises(package.PackageError, match=r"Python 3\.13 is required"):
         package.download_wheels(tmp_path / "requirements.txt", tmp_path)
 
 
@@ -155,7 +155,7 @@ def test_wheels_that_contradict_each_other_stop_the_build(tmp_path: Path) -> Non
     _wheel(tmp_path, "two-1", {"common/__init__.py": "same", "two.py": "2"})
     assert len(package.collect_dependency_files(tmp_path)) == 3
     _wheel(tmp_path, "two-1", {"common/__init__.py": "other"})
-    with pytest.raises(package.PackageError, match=r"two-1.* bring different files common/__init__\.py"):
+    with pytest.raises(package.PackageError, match=r"two-1.* different files common/__init__\.py"):
         package.collect_dependency_files(tmp_path)
 
 

@@ -33,5 +33,5 @@ def test_allowed_imports(statement: str) -> None:
     ],
 )
 def test_forbidden_imports(statement: str) -> None:
-    """Every other package below ``azure`` is refused."""
+    """Every other package below ``azure`` is rejected."""
     assert not is_allowed(statement, ALLOWED)

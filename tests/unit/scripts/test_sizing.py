@@ -146,12 +146,12 @@ def test_published_request_units() -> None:
     ],
 )
 def test_an_exceeded_limit_has_a_remedy(limit: str, load: Load) -> None:
-    """Each limit of the design is reported by name with what to do; docs/scale.md has a row for it."""
+    """Each limit of the design is reported by name with a remedy; docs/scale.md has a row for it."""
     found = {each.name: each for each in find_exceeded_limits(size_deployment(load))}
     assert limit in found
     assert found[limit].remedy
     assert f"| `{limit}` |" in PAGE.read_text(encoding="utf-8")
-    # The defaults exceed no limit but that of long chains, so the load above is what exceeds this one.
+    # The defaults exceed only the limit of long chains, so the load above exceeds this one.
     assert limit not in {
         each.name for each in find_exceeded_limits(size_deployment(Load(audit_events_per_second=0.001)))
     }
@@ -227,7 +227,7 @@ def test_wrong_prices_are_named(
     change: Callable[[dict[str, object]], None],
     message: str,
 ) -> None:
-    """A price that is missing, unknown or no price is refused with the meter's name, and no cost is printed."""
+    """A missing, unknown or invalid price is rejected with the meter's name, and no cost is printed."""
     assert main(["--prices", str(_price_file(tmp_path, change))]) == WRONG_OPTIONS
     captured = capsys.readouterr()
     assert message in captured.err
@@ -235,8 +235,8 @@ def test_wrong_prices_are_named(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "prices: {}", "currency: EUR\nprices: []", "currency: 1\nprices: {}", "{"])
-def test_wrong_price_files_are_refused(tmp_path: Path, text: str) -> None:
-    """A file of another form is refused with the field that is wrong."""
+def test_wrong_price_files_are_rejected(tmp_path: Path, text: str) -> None:
+    """A file with another structure is rejected with the name of the invalid field."""
     path = tmp_path / "prices.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=re.escape(str(path))):
@@ -244,7 +244,7 @@ def test_wrong_price_files_are_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_the_price_sample_is_complete() -> None:
-    """samples/prices.example.yaml has every meter with its page, and no price."""
+    """samples/prices.example.yaml has every meter with its page, without prices."""
     text = PRICES.read_text(encoding="utf-8")
     prices = yaml.safe_load(text)["prices"]
     assert prices == dict.fromkeys(METERS)
@@ -256,7 +256,7 @@ def test_the_price_sample_is_complete() -> None:
 @pytest.mark.parametrize("name", [field.name for field in fields(Load) if field.type != "bool"])
 @pytest.mark.parametrize("value", [-1, MAX_VALUE + 1])
 def test_values_out_of_range_are_named(name: str, value: int) -> None:
-    """A load out of range is refused with the name of its field."""
+    """A load out of range is rejected with the name of its field."""
     changed: dict[str, Any] = {name: value}
     with pytest.raises(ValueError, match=f"`{name}`"):
         replace(Load(), **changed)
@@ -271,13 +271,13 @@ def test_values_out_of_range_are_named(name: str, value: int) -> None:
     ],
 )
 def test_impossible_values_are_named(arguments: list[str], field: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A value that no deployment can have is refused with the name of its field."""
+    """An impossible value is rejected with the name of its field."""
     assert main(arguments) == WRONG_OPTIONS
     assert f"`{field}`" in capsys.readouterr().err
 
 
 def test_the_command_names_a_wrong_value(capsys: pytest.CaptureFixture[str]) -> None:
-    """The command refuses a value out of range, not-a-number included, and an unknown option."""
+    """The command rejects a value out of range, including not-a-number, and an unknown option."""
     assert main(["--messages-per-second", "nan"]) == WRONG_OPTIONS
     assert "`messages_per_second`" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
@@ -285,7 +285,7 @@ def test_the_command_names_a_wrong_value(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def _commands() -> list[tuple[str, str]]:
-    """Return each command of docs/scale.md with the output that it shows."""
+    """Return each command of docs/scale.md with its output on the page."""
     blocks = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return [(command, output) for command, output in blocks]
 
@@ -309,8 +309,8 @@ def test_the_page_shows_every_example() -> None:
     assert all(f"--example {name}" in commands for name in EXAMPLES)
 
 
-def test_the_page_gives_the_timer_of_the_settings() -> None:
-    """docs/scale.md has a row for each background job with its schedule and its runs of a month."""
+def test_the_page_shows_the_timer_of_the_settings() -> None:
+    """docs/scale.md has a row for each background job with its schedule and its monthly runs."""
     text = PAGE.read_text(encoding="utf-8")
     runs = size_deployment(Load(simulators=True, listeners=1)).background.runs_per_month
     schedules = {

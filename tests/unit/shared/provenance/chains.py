@@ -1,4 +1,4 @@
-"""Chains over a file, as tests of the audit log use them."""
+"""Chains in a file for tests of the audit log."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -31,22 +31,22 @@ BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
 
 
 def windows_of(records: int) -> ParallelOptions:
-    """Have every window of so many records but the first walked apart, and waited for."""
+    """Return options that verify every window of ``records`` records but the first in parallel."""
     return ParallelOptions(least=1, window=records, ahead=1_000, patience=60)
 
 
-class WalkedApart(SqliteChainStore):
-    """The embedded store, with windows walked apart in this process.
+class ParallelChainStore(SqliteChainStore):
+    """The embedded store with a window verifier in this process.
 
     Attributes:
-        sound: how many windows were found to be sound.
+        sound: number of windows that were valid.
     """
 
     sound = 0
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Walk windows from their questions as they are sent to another process."""
+        """Verify windows from requests in the format for another process."""
 
         async def ask(question: WindowRequest) -> WindowResult:
             answer = await verify_window(self, question_from_line(question_to_line(question)))
@@ -62,30 +62,30 @@ async def workspace() -> str:
 
 
 def event(number: int) -> dict[str, Any]:
-    """Return an event that tells itself from others."""
+    """Return an event with a unique number."""
     return {"ActionType": "Update", "EntityType": "Batch", "EntityID": f"B-{number}", "AfterState": {"n": number}}
 
 
 @dataclass
 class Ledger:
-    """Everything around one file of chains.
+    """All parts around one file of chains.
 
     Attributes:
-        folder: where it is.
-        store: the chains.
-        events: appends.
-        checkpoints: signs.
-        verifier: verifies, against the checkpoints too.
+        folder: folder of the file.
+        store: store of the chains.
+        events: appends events.
+        checkpoints: signs checkpoints.
+        verifier: verifies chains, including their checkpoints.
     """
 
     folder: Path
-    store: WalkedApart
+    store: ParallelChainStore
     events: EventLog
     checkpoints: Checkpoints
     verifier: ChainVerifier
 
     async def fill(self, chain: ChainKey, count: int) -> None:
-        """Append so many events, one after the other."""
+        """Append ``count`` events one by one."""
         for number in range(count):
             await self.events.write(chain, "editor", event(number))
 
@@ -98,29 +98,29 @@ class Ledger:
         return await self.verifier.verify(chain, named)
 
     def tamper(self, work: Callable[[sqlite3.Connection], Any]) -> None:
-        """Change the file behind the service's back."""
+        """Change the file directly."""
         with closing(sqlite3.connect(self.folder / "provenance.sqlite")) as connection, connection:
             work(connection)
 
 
 @asynccontextmanager
-async def ledger(folder: Path, apart: ParallelOptions = DEFAULT_PARALLEL) -> AsyncIterator[Ledger]:
-    """Open the chains of a folder, and close them."""
-    store = WalkedApart(folder / "provenance.sqlite")
+async def ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL) -> AsyncIterator[Ledger]:
+    """Open the chains of a folder and close them at the end."""
+    store = ParallelChainStore(folder / "provenance.sqlite")
     log = ChainLog(store, workspace)
     notes = FileCheckpointStore(folder / "checkpoints")
     signer = FileNoteSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
     checkpoints = Checkpoints(store, notes, signer, workspace)
     try:
         yield Ledger(
-            folder, store, EventLog(log), checkpoints, ChainVerifier(store, workspace, checkpoints, parallel=apart)
+            folder, store, EventLog(log), checkpoints, ChainVerifier(store, workspace, checkpoints, parallel=parallel)
         )
     finally:
         await log.close()
 
 
 def fields_of(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of a record's projection."""
+    """Return the filter fields of a record by column."""
     names = {"Timestamp": "timestamp", "UserID": "user_id", "ActionType": "action_type", "EntityType": "entity_type"}
     names |= {"EntityID": "entity_id"}
     return {names[name]: text for name, text in project_record(value).items() if name in names}

@@ -1,4 +1,4 @@
-"""A chain store in memory that misbehaves as told; it shares no code with the adapters."""
+"""Chain store in memory with injected faults. It shares no code with the adapters."""
 
 import asyncio
 from collections import Counter
@@ -20,8 +20,8 @@ from shared.provenance.ports import (
 from shared.provenance.records import draft_event, genesis_hash, seal_record
 
 
-class Fate(Enum):
-    """What befalls an append."""
+class AppendOutcome(Enum):
+    """Outcomes of an append."""
 
     STORED = auto()
     UNKNOWN_STORED = auto()
@@ -36,16 +36,16 @@ class FaultyStore:
     """The ChainStore port in memory.
 
     Attributes:
-        fates: of the next appends, first to last; afterwards all are stored.
-        gate: each append waits for it before it acts.
+        outcomes: outcomes of the next appends; later ones are stored.
+        gate: each append waits for it first.
         chains: the records.
-        provisioned: how often each chain was.
+        provisioned: number of provisionings of each chain.
         batches: sizes of the stored batches.
         max_batch_records: as in the port.
         max_batch_weight: as in the port.
     """
 
-    fates: list[Fate] = field(default_factory=list)
+    outcomes: list[AppendOutcome] = field(default_factory=list)
     read_failures: int = 0
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     chains: dict[ChainKey, list[ChainRecord]] = field(default_factory=dict)
@@ -60,35 +60,35 @@ class FaultyStore:
         self.gate.set()
 
     def weight(self, canonical: bytes) -> int:
-        """Count quotes twice, as an adapter that escapes does."""
+        """Count quotes twice, like an adapter that escapes them."""
         return len(canonical) + canonical.count(b'"')
 
     async def provision(self, chain: ChainKey) -> None:
-        """Count, after the gate."""
+        """Count the call and wait for the gate."""
         self.provisioned[chain] += 1
         await self.gate.wait()
 
     async def tip(self, chain: ChainKey) -> Tip:
-        """Say where the chain ends."""
+        """Return the end of the chain."""
         await self._fail_or_go()
         return self._tip(chain)
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
-        """Meet the next fate."""
+        """Execute the next outcome."""
         self.started.set()
         await self.gate.wait()
-        fate = self.fates.pop(0) if self.fates else Fate.STORED
-        if fate is Fate.UNAVAILABLE:
-            raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "told to fail")
-        if fate is Fate.MOVED:
+        outcome = self.outcomes.pop(0) if self.outcomes else AppendOutcome.STORED
+        if outcome is AppendOutcome.UNAVAILABLE:
+            raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "injected failure")
+        if outcome is AppendOutcome.MOVED:
             self.append_as_another(chain)
-        if fate is Fate.UNKNOWN_LATE:
+        if outcome is AppendOutcome.UNKNOWN_LATE:
             self.late.append(lambda: self._late(chain, records, expected))
-        if fate in (Fate.STORED, Fate.UNKNOWN_STORED, Fate.MOVED):
+        if outcome in (AppendOutcome.STORED, AppendOutcome.UNKNOWN_STORED, AppendOutcome.MOVED):
             self._store(chain, records, expected)
         await asyncio.sleep(0)
-        if fate in (Fate.UNKNOWN_STORED, Fate.UNKNOWN_LOST, Fate.UNKNOWN_LATE):
-            raise OutcomeUnknownError("told to be unknown")
+        if outcome in (AppendOutcome.UNKNOWN_STORED, AppendOutcome.UNKNOWN_LOST, AppendOutcome.UNKNOWN_LATE):
+            raise OutcomeUnknownError("injected unknown outcome")
         return self._tip(chain)
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
@@ -111,11 +111,11 @@ class FaultyStore:
         limit: int,
         max_bytes: int,
     ) -> RecordPage:
-        """Return what the engine's tests never ask for."""
+        """Fail, since the tests of the engine do not use it."""
         raise NotImplementedError
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Look records up, and let what was under way arrive at the worst moment: after the look."""
+        """Look up records; delayed appends are stored right after the look-up, the worst moment."""
         await self._fail_or_go()
         wanted = set(values)
         found = [record for record in self.chains.get(chain, []) if _key(record, by) in wanted]
@@ -124,7 +124,7 @@ class FaultyStore:
         return found
 
     async def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
-        """Give every chain."""
+        """Yield every chain."""
         for chain in list(self.chains):
             if self._tip(chain).timestamp >= changed_from:
                 yield chain, self._tip(chain)
@@ -133,12 +133,12 @@ class FaultyStore:
         """Do nothing."""
 
     def append_as_another(self, chain: ChainKey) -> None:
-        """Append one record as another process would."""
+        """Append one record like another process."""
         tip = self._tip(chain)
         previous = tip.hash or genesis_hash("plant-a", chain.target, chain.scope_key)
-        made = draft_event("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})
+        draft = draft_event("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})
         timestamp = max(tip.timestamp, "2026-01-01T00:00:00.000000Z")
-        record = seal_record(made, tip.sequence + 1, timestamp, previous, f"other-{tip.sequence + 1}")
+        record = seal_record(draft, tip.sequence + 1, timestamp, previous, f"other-{tip.sequence + 1}")
         self.chains.setdefault(chain, []).append(record)
 
     def _late(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> None:
@@ -146,27 +146,27 @@ class FaultyStore:
             self._store(chain, records, expected)
 
     def _store(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> None:
-        kept = self.chains.get(chain, [])
+        stored = self.chains.get(chain, [])
         if self._tip(chain) != expected:
             raise TipMovedError
-        assert [record.sequence for record in records] == list(range(len(kept) + 1, len(kept) + 1 + len(records)))
+        assert [record.sequence for record in records] == list(range(len(stored) + 1, len(stored) + 1 + len(records)))
         assert len(records) <= self.max_batch_records
         assert sum(self.weight(record.canonical) for record in records) <= self.max_batch_weight
-        assert len({record.append_id for record in (*kept, *records)}) == len(kept) + len(records)
+        assert len({record.append_id for record in (*stored, *records)}) == len(stored) + len(records)
         self.batches.append(len(records))
         self.chains.setdefault(chain, []).extend(records)
 
     def _tip(self, chain: ChainKey) -> Tip:
-        kept = self.chains.get(chain)
-        if not kept:
+        stored = self.chains.get(chain)
+        if not stored:
             return Tip()
-        return Tip(len(kept), kept[-1].hash, kept[-1].projection["Timestamp"], f"etag-{len(kept)}")
+        return Tip(len(stored), stored[-1].hash, stored[-1].projection["Timestamp"], f"etag-{len(stored)}")
 
     async def _fail_or_go(self) -> None:
         await asyncio.sleep(0)
         if self.read_failures:
             self.read_failures -= 1
-            raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "told to fail")
+            raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "injected failure")
 
 
 def _key(record: ChainRecord, by: Lookup) -> str | None:

@@ -1,4 +1,4 @@
-"""Corrections: their life cycle, and who may decide."""
+"""Life cycle of amendments, and the rights to decide about them."""
 
 import asyncio
 import json
@@ -32,12 +32,12 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 @pytest.fixture
 def amendments(plant: Ledger) -> Amendments:
-    """Corrections over them."""
+    """Amendments in these chains."""
     return Amendments(plant.events.log, plant.store)
 
 
 def body(**members: Any) -> AmendmentBody:
-    """Return a sound correction."""
+    """Return a valid amendment."""
     sent = {
         "ScopeKey": "batch 7", "EntityType": "Sample", "EntityID": "S-1", "OriginalRecord": {"ph": 7},
         "AmendedRecord": {"ph": 7.4}, "ChangedFields": ["ph"], "ReasonCategory": "other", "ReasonText": "typo",
@@ -46,15 +46,15 @@ def body(**members: Any) -> AmendmentBody:
 
 
 def members(record: ChainRecord) -> dict[str, Any]:
-    """Return a record's members but its links."""
+    """Return a record's members without links and time."""
     value: dict[str, Any] = json.loads(record.canonical)
     return {
         name: value[name] for name in value if name not in ("PreviousHash", "AmendedAt", "ApprovedAt", "RejectedAt")
     }
 
 
-async def test_a_correction_is_stored_as_sent_with_what_the_server_adds(amendments: Amendments) -> None:
-    """Author, status and place are the server's; unlisted members are dropped."""
+async def test_an_amendment_is_stored_with_members_of_the_server(amendments: Amendments) -> None:
+    """The server sets author, status and RecordID; unlisted members are dropped."""
     made = await amendments.create(CHAIN, "ann", body(AmendedBy="eve", Status="approved", Extra=1), STRICT)
     assert members(made.record) == body().model_dump(by_alias=True) | {
         "RecordID": "000000000001", "AmendedBy": "ann", "Status": "pending",
@@ -63,8 +63,8 @@ async def test_a_correction_is_stored_as_sent_with_what_the_server_adds(amendmen
     assert members(at_once.record)["Status"] == "approved"
 
 
-async def test_decisions_are_records_of_their_own(amendments: Amendments, plant: Ledger) -> None:
-    """The original stays; approval and rejection name it, who decided, when, and what it means."""
+async def test_decisions_are_separate_records(amendments: Amendments, plant: Ledger) -> None:
+    """The original is unchanged; a decision has its RecordID, the approver, the time and the meaning."""
     for _ in range(2):
         await amendments.create(CHAIN, "ann", body(), STRICT)
     approved = await amendments.approve(CHAIN, "000000000001", "bob")
@@ -83,8 +83,8 @@ async def test_decisions_are_records_of_their_own(amendments: Amendments, plant:
     assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3, 4], False)
 
 
-async def test_an_author_does_not_decide(amendments: Amendments) -> None:
-    """Maker and checker differ, whatever the letter case; a decided correction is told as decided."""
+async def test_an_author_cannot_decide(amendments: Amendments) -> None:
+    """Authors cannot decide about their amendments, in any letter case; a decided amendment is a conflict."""
     await amendments.create(CHAIN, "ann@plant", body(), STRICT)
     for decide in (amendments.approve(CHAIN, "000000000001", "ANN@Plant"),
                    amendments.reject(CHAIN, "000000000001", "ann@plant", None)):  # fmt: skip
@@ -96,15 +96,15 @@ async def test_an_author_does_not_decide(amendments: Amendments) -> None:
 
 
 @pytest.mark.parametrize("amendment", ["000000000009", "000000000002", "", "1", "0" * 13, "../etc"])
-async def test_what_is_no_correction_is_not_found(amendments: Amendments, amendment: str) -> None:
-    """Unknown and malformed ids, and those of decisions, name no correction."""
+async def test_ids_of_other_records_are_not_found(amendments: Amendments, amendment: str) -> None:
+    """Unknown ids, malformed ids and ids of decisions are not found."""
     await amendments.create(CHAIN, "ann", body(), STRICT)
     await amendments.approve(CHAIN, "000000000001", "bob")
     assert (await refusal(amendments.approve(CHAIN, amendment, "bob")))[:2] == (Kind.NOT_FOUND, "AMENDMENT_NOT_FOUND")
 
 
-async def test_of_simultaneous_decisions_one_wins(amendments: Amendments, plant: Ledger, tmp_path: Path) -> None:
-    """Approvals and rejections at once, from two processes' engines: one stands, the others learn which."""
+async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, plant: Ledger, tmp_path: Path) -> None:
+    """Of concurrent decisions by two processes one succeeds, and the others receive its status."""
     for number in range(1, 6):
         await amendments.create(CHAIN, "ann", body(), STRICT)
         async with ledger(tmp_path) as second:
@@ -112,16 +112,16 @@ async def test_of_simultaneous_decisions_one_wins(amendments: Amendments, plant:
             tries = [amendments.approve(CHAIN, f"{number * 2 - 1:012d}", f"b{place}") for place in range(3)]
             tries += [others.reject(CHAIN, f"{number * 2 - 1:012d}", f"c{place}", None) for place in range(3)]
             outcomes = await asyncio.gather(*tries, return_exceptions=True)
-        won = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
-        assert len(won) == 1
-        lost = [outcome for outcome in outcomes if isinstance(outcome, WorkspaceError)]
-        assert len(lost) == 5
-        assert {error.members["currentStatus"] for error in lost} == {members(won[0].record)["Status"]}
+        succeeded = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+        assert len(succeeded) == 1
+        rejected_errors = [outcome for outcome in outcomes if isinstance(outcome, WorkspaceError)]
+        assert len(rejected_errors) == 5
+        assert {error.members["currentStatus"] for error in rejected_errors} == {members(succeeded[0].record)["Status"]}
     assert (await plant.verify(CHAIN)).chain_valid
 
 
-async def test_a_repeated_decision_is_the_first(amendments: Amendments) -> None:
-    """With the same append id a decision is answered again instead of refused."""
+async def test_a_repeated_decision_returns_the_first(amendments: Amendments) -> None:
+    """Repeating an append id returns the first decision."""
     await amendments.create(CHAIN, "ann", body(), STRICT)
     first = await amendments.approve(CHAIN, "000000000001", "bob", append_id="key")
     again = await amendments.approve(CHAIN, "000000000001", "bob", append_id="key")
@@ -129,22 +129,22 @@ async def test_a_repeated_decision_is_the_first(amendments: Amendments) -> None:
 
 
 @pytest.mark.parametrize("category", ["Other", "", 7, None, ["other"], {"a": 1}])
-async def test_a_category_off_the_list_is_refused(amendments: Amendments, category: Any) -> None:
-    """The refusal names what was sent and what is allowed, also for values that cannot be looked up."""
-    kind, _, told = await refusal(amendments.create(CHAIN, "ann", body(ReasonCategory=category), STRICT))
-    assert (kind, told["sent"], told["allowed"]) == (Kind.INVALID, category, ["data-entry-error", "other"])
+async def test_an_unlisted_category_is_rejected(amendments: Amendments, category: Any) -> None:
+    """The error has the sent and the allowed categories, also for values of other types."""
+    kind, _, details = await refusal(amendments.create(CHAIN, "ann", body(ReasonCategory=category), STRICT))
+    assert (kind, details["sent"], details["allowed"]) == (Kind.INVALID, category, ["data-entry-error", "other"])
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u200b", "\u2060 \ufeff\u00ad\u3000"])
-async def test_an_empty_reason_is_refused_where_it_is_required(amendments: Amendments, text: str) -> None:
-    """Whether a free text is needed is the workspace's choice; one of which nothing can be seen is none."""
+async def test_an_empty_required_reason_is_rejected(amendments: Amendments, text: str) -> None:
+    """A reason of invisible characters is empty; the workspace's policy decides if a reason is required."""
     assert (await refusal(amendments.create(CHAIN, "ann", body(ReasonText=text), STRICT)))[0] is Kind.INVALID
     await amendments.create(CHAIN, "ann", body(ReasonText=f"{text}."), STRICT)
     await amendments.create(CHAIN, "ann", body(ReasonText=""), LAX)
 
 
-async def test_queries_tell_pending_from_stored_as_pending(amendments: Amendments, plant: Ledger) -> None:
-    """``pending`` leaves decided ones out; the other states include the decisions."""
+async def test_pending_queries_exclude_decided_amendments(amendments: Amendments, plant: Ledger) -> None:
+    """``pending`` excludes decided amendments; the other states include the decisions."""
     for number in range(6):
         await amendments.create(CHAIN, "ann" if number % 2 else "amy", body(EntityID=f"S-{number % 3}"), STRICT)
     await amendments.approve(CHAIN, "000000000002", "bob")
@@ -168,8 +168,8 @@ async def test_queries_tell_pending_from_stored_as_pending(amendments: Amendment
     assert await sequences(reason_category="other", limit=3) == ([9, 6, 5], True)
 
 
-def test_an_events_body_keeps_its_own_members() -> None:
-    """Server-owned and unlisted members are dropped, null optional ones too."""
+def test_an_event_has_only_its_own_members() -> None:
+    """Server-owned and unlisted members and null optional members are dropped."""
     sent = {
         "ActionType": "A",
         "EntityType": "T",
@@ -183,7 +183,7 @@ def test_an_events_body_keeps_its_own_members() -> None:
 
 
 async def refusal(work: Any) -> tuple[Kind, str, dict[str, Any]]:
-    """Return kind, code and members of the refusal."""
+    """Return kind, code and members of the expected error."""
     with pytest.raises(WorkspaceError) as caught:
         await work
     return caught.value.kind, caught.value.code, caught.value.members

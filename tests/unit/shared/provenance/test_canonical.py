@@ -1,4 +1,4 @@
-"""RFC 8785: the fast path writes what rfc8785 writes, on published examples and on anything."""
+"""RFC 8785: the fast path writes the same bytes as rfc8785, on published examples and on random values."""
 
 import json
 import math
@@ -32,14 +32,14 @@ SURROGATE_ORDER = {"\U0001f600": 1, "\ufb33": 2, "a": 3}
 @given(JSON)
 @example(SURROGATE_ORDER)
 @example([1e16, 1e-6, 1e-5, -0.0, 1e15, 1e15 + 0.5, 5e-324, 1.7976931348623157e308, 2.0**53])
-def test_the_fast_path_writes_what_the_reference_writes(value: Any) -> None:
-    """Whatever the value, the bytes are those of rfc8785."""
+def test_the_fast_path_equals_the_reference(value: Any) -> None:
+    """The bytes of any value are those of rfc8785."""
     assert fast_jcs(value) == rfc8785.dumps(value)
 
 
 @given(FLOATS)
-def test_numbers_are_written_as_ecmascript_writes_them(number: float) -> None:
-    """RFC 8785 section 3.2.2.3, against ECMA-262 Number::toString written out from shortest digits."""
+def test_numbers_have_the_format_of_ecmascript(number: float) -> None:
+    """RFC 8785 section 3.2.2.3, compared with ECMA-262 Number::toString from shortest digits."""
     assert fast_jcs([number]).decode() == f"[{_ecmascript(number)}]"
 
 
@@ -71,8 +71,8 @@ def test_canonical_text_reads_back_as_the_same_value(value: Any) -> None:
 @example({"PreviousHash": "x", "a": 1e22})
 @example({"PreviousHash": "0" * 64, "a": 1e22})
 @example({"a": [2**53 - 1.0, 0.5]})
-def test_what_orjson_writes_is_told_from_canonical_form(value: Any) -> None:
-    """Text that is merely sorted JSON passes only where RFC 8785 writes the same."""
+def test_sorted_json_is_not_always_canonical(value: Any) -> None:
+    """Sorted JSON is canonical only if RFC 8785 writes the same bytes."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     same = value is not None and rfc8785.dumps(value) == text
     assert is_canonical(text) == same
@@ -84,7 +84,7 @@ def test_what_orjson_writes_is_told_from_canonical_form(value: Any) -> None:
      "[9007199254740993]", "[100000000000000000001]", '{"\U0001f600":1,"\ufb33":2,"a":3}', "[NaN]", "", "{", "[1]\n"],
 )  # fmt: skip
 def test_other_forms_are_not_canonical(text: str) -> None:
-    """The same value in another form, or no JSON, is told from canonical bytes."""
+    """The same value in another form, or invalid JSON, is not canonical."""
     assert not is_canonical(text.encode())
 
 
@@ -101,8 +101,8 @@ def test_other_forms_are_not_canonical(text: str) -> None:
         ({"a": object()}, "a"),
     ],
 )
-def test_what_has_no_canonical_form_is_refused_by_name(value: Any, field: str) -> None:
-    """The caller learns which member has no canonical form."""
+def test_values_without_canonical_form_are_rejected_by_name(value: Any, field: str) -> None:
+    """The error names the member without canonical form."""
     with pytest.raises(WorkspaceError) as caught:
         canonical_bytes(value)
     errors: Any = caught.value.members["errors"]
@@ -110,8 +110,8 @@ def test_what_has_no_canonical_form_is_refused_by_name(value: Any, field: str) -
 
 
 @pytest.mark.parametrize("innermost", [1, 1.0, "é", 1e300, {"é": 2}])
-def test_what_is_written_is_no_deeper_than_what_is_read(innermost: Any) -> None:
-    """128 levels, the object itself included, have a canonical form; one more has none, whichever way it is written."""
+def test_writers_and_readers_have_the_same_depth_limit(innermost: Any) -> None:
+    """128 levels including the object are allowed by writers and readers; one more level is rejected."""
     levels = MAX_DEPTH - 1 - isinstance(innermost, dict)
     value: Any = innermost
     for _ in range(levels):
@@ -123,8 +123,8 @@ def test_what_is_written_is_no_deeper_than_what_is_read(innermost: Any) -> None:
     assert not is_canonical(rfc8785.dumps({"state": [value]}))
 
 
-def test_bottomless_nesting_is_refused() -> None:
-    """A body nested beyond what can be walked is the caller's error, not a crash."""
+def test_extreme_nesting_is_rejected() -> None:
+    """Extremely deep nesting is an error of the caller and not a crash."""
     value: list[Any] = []
     for _ in range(100_000):
         value = [value]
@@ -134,7 +134,7 @@ def test_bottomless_nesting_is_refused() -> None:
 
 
 def _ecmascript(number: float) -> str:
-    """ECMA-262 6.1.6.1.20, from the shortest digits that Python's repr finds."""
+    """Return the text of ECMA-262 6.1.6.1.20 from the shortest digits of Python's repr."""
     if number == 0:
         return "0"
     sign = "-" if math.copysign(1, number) < 0 else ""

@@ -1,4 +1,4 @@
-"""The engine: every append once, in order, whatever the store does."""
+"""The append engine stores every append once and in order, despite faults of the store."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from shared.provenance.appender import AppendResult
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.records import draft_event, find_first_fault, genesis_hash, parse_record
-from tests.unit.shared.provenance.faulty_store import Fate, FaultyStore
+from tests.unit.shared.provenance.faulty_store import AppendOutcome, FaultyStore
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "s")
 
@@ -25,22 +25,22 @@ async def workspace() -> str:
 
 
 def engine(store: FaultyStore, **options: Any) -> ChainLog:
-    """Return an engine that does not wait between attempts."""
+    """Return an engine without delays between attempts."""
     return ChainLog(store, workspace, jitter=lambda: 0.0, **options)
 
 
 def event(name: str, size: int = 0) -> dict[str, Any]:
-    """Return an event of a name."""
+    """Return an event with a name."""
     return {"ActionType": "A", "EntityType": "T", "EntityID": name, "AfterState": {"filler": '"' * size}}
 
 
 def append(log: ChainLog, name: str, *, size: int = 0, **options: Any) -> Awaitable[AppendResult]:
-    """Append an event of a name."""
+    """Append an event with a name."""
     return log.append(CHAIN, draft_event("u", event(name, size)), **options)
 
 
 def stored(store: FaultyStore) -> list[str]:
-    """Return the names in the chain, after walking it."""
+    """Return the names in the chain after verifying it."""
     records = [parse_record(record.canonical, record.hash) for record in store.chains.get(CHAIN, [])]
     assert find_first_fault(records, genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
@@ -48,8 +48,8 @@ def stored(store: FaultyStore) -> list[str]:
     return [record["EntityID"] for record in records]
 
 
-async def test_appends_that_wait_ride_together() -> None:
-    """What arrives while a batch is in flight is stored in batches as large as the store takes."""
+async def test_waiting_appends_are_batched() -> None:
+    """Appends that arrive during a commit are stored in batches of the maximum size."""
     store = FaultyStore()
     log = engine(store)
     await append(log, "first")
@@ -63,27 +63,30 @@ async def test_appends_that_wait_ride_together() -> None:
     assert log._appenders == {}
 
 
-async def test_a_batch_stays_below_the_weight_that_the_store_takes() -> None:
-    """Records that weigh more than they are long do not overfill a batch."""
+async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
+    """Records that weigh more than their length do not exceed the weight of a batch."""
     store = FaultyStore(max_batch_weight=4_000)
     log = engine(store)
     await asyncio.gather(*(append(log, str(number), size=300) for number in range(9)))
     assert sorted(stored(store)) == sorted(map(str, range(9)))
 
 
-@pytest.mark.parametrize("fate", [Fate.UNKNOWN_STORED, Fate.UNKNOWN_LOST, Fate.UNKNOWN_LATE, Fate.MOVED])
-async def test_an_append_survives_each_fate_once(fate: Fate) -> None:
-    """Whether the store lost it, kept it, keeps it later or was written by another: it is stored once."""
-    store = FaultyStore(fates=[fate] * 3)
+@pytest.mark.parametrize(
+    "outcome",
+    [AppendOutcome.UNKNOWN_STORED, AppendOutcome.UNKNOWN_LOST, AppendOutcome.UNKNOWN_LATE, AppendOutcome.MOVED],
+)
+async def test_an_append_is_stored_once_after_each_outcome(outcome: AppendOutcome) -> None:
+    """An append is stored once if the store lost it, stored it, stores it later, or another process interfered."""
+    store = FaultyStore(outcomes=[outcome] * 3)
     appended = await append(engine(store), "mine", append_id="a")
     assert [name for name in stored(store) if name == "mine"] == ["mine"]
     assert not appended.repeated
     assert json.loads(appended.record.canonical)["EntityID"] == "mine"
 
 
-async def test_a_store_that_fails_after_an_unknown_outcome_is_waited_for() -> None:
-    """Once something was sent, a store that does not answer must not turn into a verdict."""
-    store = FaultyStore(fates=[Fate.UNKNOWN_STORED])
+async def test_an_unavailable_store_is_retried_after_an_unknown_outcome() -> None:
+    """After a request was sent, an unavailable store is retried instead of reporting a failure."""
+    store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_STORED])
     log = engine(store)
     waiting = asyncio.ensure_future(append(log, "mine"))
     await store.started.wait()
@@ -92,9 +95,9 @@ async def test_a_store_that_fails_after_an_unknown_outcome_is_waited_for() -> No
     assert stored(store) == ["mine"]
 
 
-async def test_a_store_that_stays_silent_is_told_as_unknown() -> None:
-    """A caller learns that the record may be stored, and that the same key settles it."""
-    store = FaultyStore(fates=[Fate.UNKNOWN_LATE])
+async def test_a_silent_store_is_reported_as_unknown_outcome() -> None:
+    """The caller learns that the record may be stored; repeating the same id returns it."""
+    store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_LATE])
     log = engine(store, give_up_seconds=0.05)
     waiting = asyncio.ensure_future(append(log, "mine", append_id="a"))
     await store.started.wait()
@@ -107,9 +110,9 @@ async def test_a_store_that_stays_silent_is_told_as_unknown() -> None:
     assert stored(store) == ["mine"]
 
 
-async def test_a_store_that_refuses_is_told_at_once() -> None:
-    """Nothing was written, and the chain goes on afterwards."""
-    store = FaultyStore(fates=[Fate.UNAVAILABLE])
+async def test_an_unavailable_store_is_reported_at_once() -> None:
+    """An unavailable store causes an immediate error; nothing was written, and later appends succeed."""
+    store = FaultyStore(outcomes=[AppendOutcome.UNAVAILABLE])
     log = engine(store)
     with pytest.raises(WorkspaceError) as caught:
         await append(log, "mine")
@@ -119,7 +122,7 @@ async def test_a_store_that_refuses_is_told_at_once() -> None:
 
 
 async def test_the_same_append_id_is_stored_once() -> None:
-    """A repeat gets the first record, also when both are under way at once."""
+    """A repeat returns the first record, also if both are in progress at once."""
     store = FaultyStore()
     log = engine(store)
     together = await asyncio.gather(*(append(log, "mine", append_id="a") for _ in range(4)))
@@ -129,8 +132,8 @@ async def test_the_same_append_id_is_stored_once() -> None:
     assert [answer.repeated for answer in together] == [False, True, True, True]
 
 
-async def test_a_caller_gone_before_provisioning_ends_leaves_nothing() -> None:
-    """While the first write to a scope waits for its storage, a cancelled append is forgotten."""
+async def test_cancellation_during_provisioning_stores_nothing() -> None:
+    """An append that is cancelled during provisioning is dropped."""
     store = FaultyStore()
     store.gate.clear()
     log = engine(store)
@@ -143,14 +146,14 @@ async def test_a_caller_gone_before_provisioning_ends_leaves_nothing() -> None:
     assert (stored(store), store.provisioned[CHAIN]) == (["stays"], 1)
 
 
-async def test_a_caller_gone_after_the_append_began_loses_nothing() -> None:
-    """A cancelled append that is with the store completes, whatever its outcome seemed to be."""
+async def test_cancellation_after_sending_loses_nothing() -> None:
+    """An append that is cancelled after it was sent is completed, for every outcome."""
     store = FaultyStore()
     log = engine(store)
     await append(log, "first")
     store.gate.clear()
     store.started.clear()
-    store.fates = [Fate.UNKNOWN_LOST]
+    store.outcomes = [AppendOutcome.UNKNOWN_LOST]
     gone = asyncio.ensure_future(append(log, "gone"))
     await store.started.wait()
     gone.cancel()
@@ -161,7 +164,7 @@ async def test_a_caller_gone_after_the_append_began_loses_nothing() -> None:
 
 
 async def test_the_queue_is_bounded() -> None:
-    """More than the process holds is refused with a time to come again, and room is given back."""
+    """Appends beyond the queue limit are rejected with a retry time, and later ones succeed again."""
     store = FaultyStore()
     store.gate.clear()
     log = engine(store, max_queued_bytes=2 * draft_event("u", event("0")).size)
@@ -176,9 +179,9 @@ async def test_the_queue_is_bounded() -> None:
     assert stored(store) == ["0", "1", "again"]
 
 
-async def test_a_check_is_asked_again_after_a_conflict() -> None:
-    """What a check saw holds when the record is stored: another's record in between has it asked again."""
-    store = FaultyStore(fates=[Fate.MOVED])
+async def test_a_check_is_repeated_after_a_conflict() -> None:
+    """A check is repeated after a conflict, so that its reads are current when the record is stored."""
+    store = FaultyStore(outcomes=[AppendOutcome.MOVED])
     seen: list[int] = []
 
     async def check() -> None:
@@ -193,7 +196,7 @@ async def test_a_check_is_asked_again_after_a_conflict() -> None:
 
 
 async def test_exclusive_appends_see_each_other() -> None:
-    """Of two appends that exclude each other, the check of the second sees the first."""
+    """Of two exclusive appends, the check of the second one sees the first."""
     store = FaultyStore()
 
     async def check() -> None:
@@ -208,17 +211,19 @@ async def test_exclusive_appends_see_each_other() -> None:
     assert stored(store) == ["0"]
 
 
-FATES = st.lists(st.sampled_from(list(Fate)), max_size=12)
+FATES = st.lists(st.sampled_from(list(AppendOutcome)), max_size=12)
 CALLER = st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 6), st.integers(0, 900))
 
 
 @settings(deadline=None, max_examples=150)
-@given(fates=FATES, callers=st.lists(CALLER, min_size=1, max_size=16), others=st.lists(st.integers(0, 20), max_size=3))
-async def test_no_history_loses_doubles_or_parts_a_chain(
-    fates: list[Fate], callers: list[tuple[int, bool, int, int]], others: list[int]
+@given(
+    outcomes=FATES, callers=st.lists(CALLER, min_size=1, max_size=16), others=st.lists(st.integers(0, 20), max_size=3)
+)
+async def test_no_sequence_of_events_loses_or_repeats_records(
+    outcomes: list[AppendOutcome], callers: list[tuple[int, bool, int, int]], others: list[int]
 ) -> None:
-    """Whatever fates, cancellations, repeats and writers meet: each success stands once, the rest at most once."""
-    store = FaultyStore(fates=list(fates), max_batch_weight=6_000)
+    """In any mix of faults, cancellations, repeats and writers, a success is stored once, others at most once."""
+    store = FaultyStore(outcomes=list(outcomes), max_batch_weight=6_000)
     log = engine(store)
     steps = iter(range(10**6))
 
@@ -239,18 +244,18 @@ async def test_no_history_loses_doubles_or_parts_a_chain(
                 store.append_as_another(CHAIN)
         if cancelled:
             tasks[-1].cancel()
-    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    results = await asyncio.gather(*tasks, return_exceptions=True)
     await log.close()
     names = [name for name in stored(store) if name != "x"]
     assert len(names) == len(set(names))
-    succeeded = {outcome for outcome in outcomes if isinstance(outcome, str)}
+    succeeded = {result for result in results if isinstance(result, str)}
     assert succeeded <= set(names)
-    for number, outcome in enumerate(outcomes):
-        if isinstance(outcome, WorkspaceError):
-            assert outcome.code == "PROVENANCE_UNAVAILABLE"
+    for number, result in enumerate(results):
+        if isinstance(result, WorkspaceError):
+            assert result.code == "PROVENANCE_UNAVAILABLE"
             repeats = callers[number][0]
             assert repeats > 1 or str(number) not in names
         else:
-            assert isinstance(outcome, str | asyncio.CancelledError)
+            assert isinstance(result, str | asyncio.CancelledError)
     assert log._appenders == {}
     assert log._queued_bytes == 0

@@ -1,4 +1,4 @@
-"""Checkpoints and proofs: signed once, incremental, never of a broken chain."""
+"""Checkpoints are signed once per size, extended incrementally, and never created for a broken chain."""
 
 import base64
 import json
@@ -48,7 +48,7 @@ def notes_in(folder: Path) -> list[Path]:
 
 
 async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
-    """Sizes far apart lie in folders of their own; one left empty by a crash does not hide what came before."""
+    """The newest checkpoint is found although sizes have separate folders, one of them empty after a crash."""
     store = FileCheckpointStore(tmp_path)
     for size in (9, 999, 1_000, 1_000_000, 999_999_999):
         assert await store.create(checkpoint_name(PLATFORM, size), str(size).encode())
@@ -65,7 +65,7 @@ async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
 
 
 async def test_a_checkpoint_is_a_signed_note(plant: Ledger) -> None:
-    """Origin, size and root, a blank line, and an ECDSA signature with the key's id, all as C2SP writes them."""
+    """A checkpoint has origin, size and root, a blank line, and an ECDSA signature with the key's id, as in C2SP."""
     made = await plant.checkpoints.create(BATCH)
     assert made is not None
     text, _, signature = made.note.decode().rpartition("\n\n")
@@ -83,8 +83,8 @@ async def test_a_checkpoint_is_a_signed_note(plant: Ledger) -> None:
     assert str(key).split("+", 2)[2].startswith("AjBZ")
 
 
-async def test_checkpoints_are_made_of_what_grew(plant: Ledger) -> None:
-    """Each chain is signed once a size, again after it grew."""
+async def test_checkpoints_are_created_for_grown_chains(plant: Ledger) -> None:
+    """Each chain is signed once for each size, and again after it has grown."""
     assert await plant.checkpoints.create_all() == 2
     assert await plant.checkpoints.create_all() == 0
     await plant.fill(PLATFORM, 1)
@@ -95,7 +95,7 @@ async def test_checkpoints_are_made_of_what_grew(plant: Ledger) -> None:
 
 
 async def test_working_state_is_not_trusted(plant: Ledger) -> None:
-    """A state that was changed, cut or lost is made anew, and the next checkpoint is right."""
+    """Changed, truncated or missing working state is computed again, and the next checkpoint is correct."""
     await plant.checkpoints.create(PLATFORM)
     state = plant.folder / "checkpoints" / f"{name_prefix(PLATFORM)}tree.state"
     said = json.loads(state.read_text())
@@ -113,8 +113,8 @@ async def test_working_state_is_not_trusted(plant: Ledger) -> None:
 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("appended", [1, 4, 7])
-async def test_a_chain_that_was_rolled_back_and_went_on_is_not_signed(plant: Ledger, state: str, appended: int) -> None:
-    """An older copy of the file that grew past the last checkpoint is another chain, with working state and without."""
+async def test_a_restored_older_chain_is_not_signed(plant: Ledger, state: str, appended: int) -> None:
+    """An older copy of the file that has grown past the last checkpoint is not signed, with any working state."""
     older = await plant.records(PLATFORM)
     await plant.fill(PLATFORM, 4)
     await plant.checkpoints.create(PLATFORM)
@@ -128,13 +128,13 @@ async def test_a_chain_that_was_rolled_back_and_went_on_is_not_signed(plant: Led
     plant.tamper(rolled_back)
     spoil(plant, state)
     await plant.fill(PLATFORM, 4 + appended)
-    await refused_to_sign(plant)
+    await assert_not_signed(plant)
 
 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("mended", ["Hash and head", "Hash", "nothing"])
-async def test_a_last_record_that_was_edited_is_not_grown_from(plant: Ledger, state: str, mended: str) -> None:
-    """The record that a checkpoint ends with is compared with the leaf that was signed."""
+async def test_an_edited_last_record_is_not_signed(plant: Ledger, state: str, mended: str) -> None:
+    """The last record of a checkpoint is compared with the signed leaf."""
     await plant.checkpoints.create(PLATFORM)
     last = (await plant.records(PLATFORM))[-1]
     text = fast_jcs(json.loads(last.canonical) | {"Description": "edited"})
@@ -154,11 +154,11 @@ async def test_a_last_record_that_was_edited_is_not_grown_from(plant: Ledger, st
         await plant.fill(PLATFORM, 2)
         plant.tamper(edited)
     spoil(plant, state)
-    await refused_to_sign(plant)
+    await assert_not_signed(plant)
 
 
 def spoil(plant: Ledger, how: str) -> None:
-    """Lose the working state, or bring it to the form that had no last leaf."""
+    """Delete the working state, or change it to the format without the last leaf."""
     file = plant.folder / "checkpoints" / f"{name_prefix(PLATFORM)}tree.state"
     if how == "lost":
         file.unlink()
@@ -169,8 +169,8 @@ def spoil(plant: Ledger, how: str) -> None:
         file.write_text(json.dumps({"size": tree.size, "nodes": [node.hex() for node in tree.nodes]}))
 
 
-async def refused_to_sign(plant: Ledger) -> None:
-    """Check that no checkpoint is made, and that the newest stays as it is."""
+async def assert_not_signed(plant: Ledger) -> None:
+    """Assert that no checkpoint is created and the newest one is unchanged."""
     before = await plant.checkpoints.find_newest(PLATFORM)
     with pytest.raises(WorkspaceError) as caught:
         await plant.checkpoints.create(PLATFORM)
@@ -178,8 +178,8 @@ async def refused_to_sign(plant: Ledger) -> None:
     assert await plant.checkpoints.find_newest(PLATFORM) == before
 
 
-async def test_a_time_that_goes_back_behind_a_checkpoint_is_not_signed(plant: Ledger) -> None:
-    """The first new record is compared with the last one that was signed."""
+async def test_a_time_before_the_checkpoint_is_not_signed(plant: Ledger) -> None:
+    """The time of the first new record is compared with the last signed one."""
     await plant.checkpoints.create(PLATFORM)
     await plant.fill(PLATFORM, 1)
     last = (await plant.records(PLATFORM))[-1]
@@ -200,7 +200,7 @@ async def test_a_time_that_goes_back_behind_a_checkpoint_is_not_signed(plant: Le
 
 
 async def test_a_broken_chain_is_not_signed(plant: Ledger) -> None:
-    """Records that are not sound stop the signer, until they are; other chains go on."""
+    """A chain with invalid records is not signed until it is repaired; other chains are."""
     await plant.checkpoints.create(PLATFORM)
     await plant.fill(PLATFORM, 2)
     plant.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1 AND sequence = 9"))
@@ -212,8 +212,8 @@ async def test_a_broken_chain_is_not_signed(plant: Ledger) -> None:
     assert await plant.checkpoints.create_all() == 1
 
 
-async def test_a_note_of_another_is_not_opened(plant: Ledger, tmp_path: Path) -> None:
-    """Another key, another chain, changed text and no note at all are refused."""
+async def test_invalid_notes_are_rejected(plant: Ledger, tmp_path: Path) -> None:
+    """Notes with another key, another chain, changed text or an invalid format are rejected."""
     made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     key = await plant.checkpoints.verifier_key()
@@ -232,7 +232,7 @@ async def test_a_note_of_another_is_not_opened(plant: Ledger, tmp_path: Path) ->
 
 
 async def test_signatures_of_others_are_ignored(plant: Ledger) -> None:
-    """A witness may sign below: lines of unknown keys do not count."""
+    """Signature lines of unknown keys, such as those of witnesses, are ignored."""
     made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     other = made.note + b"\xe2\x80\x94 witness.example AAAAAAAA\n"
@@ -242,14 +242,14 @@ async def test_signatures_of_others_are_ignored(plant: Ledger) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "a+b+c", "a+00000000+AQID", "n+00000000+Ag=="])
-def test_what_is_no_verifier_key_is_refused(text: str) -> None:
-    """Wrong form, signature type, key or id."""
+def test_invalid_verifier_keys_are_rejected(text: str) -> None:
+    """A verifier key with a wrong form, signature type, key or id is rejected."""
     with pytest.raises(NoteError):
         VerifierKey.parse(text)
 
 
 async def test_proofs_hold_against_the_signed_roots(plant: Ledger) -> None:
-    """Every record is proved to be in a checkpoint, and the checkpoint to contain the one before."""
+    """Proofs show that each record is in a checkpoint, and that a checkpoint contains the one before."""
     first = await plant.checkpoints.create(PLATFORM)
     await plant.fill(PLATFORM, 6)
     second = await plant.checkpoints.create(PLATFORM)
@@ -264,8 +264,8 @@ async def test_proofs_hold_against_the_signed_roots(plant: Ledger) -> None:
     assert is_consistent(old.size, new.size, old.root, new.root, between.hashes)
 
 
-async def test_proofs_read_what_they_read_before_no_more(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roots of complete subtrees are kept: a second proof reads the rest alone, and is the same as before."""
+async def test_proofs_use_cached_roots(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Roots of complete subtrees are cached: a second proof reads fewer hashes and is the same."""
     monkeypatch.setattr(chain_trees, "SUBTREE_LEAVES", 4)
     await plant.fill(PLATFORM, 30)
     proofs, reads = Proofs(plant.store, ChainTrees(plant.store)), []
@@ -289,8 +289,8 @@ async def test_proofs_read_what_they_read_before_no_more(plant: Ledger, monkeypa
         assert is_included(leaf, sequence - 1, 37, proof.hashes, tree.root())
 
 
-async def test_proofs_after_a_start_read_what_checkpoints_left(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roots of subtrees are kept beside the checkpoints; damaged or lost ones are made anew and mended later."""
+async def test_proofs_use_stored_roots_after_a_restart(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Roots of subtrees are stored with the checkpoints; damaged or missing ones are computed again and repaired."""
     for name, size in (("SUBTREE_LEAVES", 4), ("TILE_ROOTS", 4), ("TILE_LEAVES", 16)):
         monkeypatch.setattr(chain_trees, name, size)
     notes = FileCheckpointStore(plant.folder / "checkpoints")
@@ -331,8 +331,8 @@ async def test_proofs_after_a_start_read_what_checkpoints_left(plant: Ledger, mo
 
 
 @pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
-async def test_proofs_beyond_the_chain_are_refused(plant: Ledger, sequence: int, size: int) -> None:
-    """Sizes and places that the chain does not have are the caller's error."""
+async def test_proofs_beyond_the_chain_are_rejected(plant: Ledger, sequence: int, size: int) -> None:
+    """Sizes and sequences beyond the chain are errors of the caller."""
     with pytest.raises(WorkspaceError):
         await Proofs(plant.store, ChainTrees(plant.store)).prove_inclusion(PLATFORM, sequence, size)
     with pytest.raises(WorkspaceError):
@@ -340,7 +340,7 @@ async def test_proofs_beyond_the_chain_are_refused(plant: Ledger, sequence: int,
 
 
 async def test_notes_are_created_once(tmp_path: Path) -> None:
-    """A name that is taken keeps its note, which nobody may write to."""
+    """An existing note is not replaced, and its file is read-only."""
     store = FileCheckpointStore(tmp_path)
     name = checkpoint_name(ChainKey(Target.DOMAIN_EVENTS, "../../etc/passwd"), 5)
     assert ".." not in name
@@ -354,8 +354,8 @@ async def test_notes_are_created_once(tmp_path: Path) -> None:
     assert await store.newest("DomainEvents/none/") is None
 
 
-class Counting:
-    """Counts what is asked of a store that it stands before."""
+class CallRecorder:
+    """Records the calls of a store."""
 
     def __init__(self, store: ChainStore) -> None:
         self._store = store
@@ -366,13 +366,13 @@ class Counting:
         return getattr(self._store, name)
 
 
-async def test_a_sweep_with_nothing_grown_asks_once(plant: Ledger) -> None:
-    """The chains that changed are asked for, and nothing else; a broken one changes nothing about that."""
+async def test_a_sweep_without_changes_makes_one_call(plant: Ledger) -> None:
+    """A sweep without changes makes a single call to the store, also if a chain is broken."""
     for scope in range(20):
         await plant.fill(ChainKey(Target.DOMAIN_EVENTS, f"s{scope}"), 1)
     plant.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1"))
     moment = now()
-    store = Counting(plant.store)
+    store = CallRecorder(plant.store)
     checkpoints = plant.checkpoints
     checkpoints._store = cast("ChainStore", store)
     checkpoints._clock = lambda: moment
@@ -388,8 +388,8 @@ async def test_a_sweep_with_nothing_grown_asks_once(plant: Ledger) -> None:
     assert broken == PLATFORM
 
 
-async def test_a_broken_chain_is_tried_less_and_less_often(plant: Ledger) -> None:
-    """It is tried at the next sweep, then after 2, 4, 8 more, and at most 64 apart; when it is mended it is signed."""
+async def test_a_broken_chain_is_retried_at_growing_intervals(plant: Ledger) -> None:
+    """A broken chain is retried after 1, 2, 4, 8 and at most 64 sweeps; after its repair it is signed."""
     failures, tried = RetrySchedule(), []
     failures.add(PLATFORM)
     for sweep in range(1, 300):
@@ -403,7 +403,7 @@ async def test_a_broken_chain_is_tried_less_and_less_often(plant: Ledger) -> Non
 
 
 async def test_changed_heads_are_found_without_reading_all(plant: Ledger) -> None:
-    """The list of chains that changed comes from an index, a page at a time, each chain once."""
+    """Changed chains are listed from an index, page by page, each chain once."""
     plan: list[str] = []
     plant.tamper(lambda file: plan.extend(row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {CHANGED}", ("", 0, 9))))
     assert len(plan) == 1

@@ -1,4 +1,4 @@
-"""Records that somebody damaged in the store: verification names them, and everything else can still be read."""
+"""Damaged records: verification names them, and all other records remain readable."""
 
 import json
 import sqlite3
@@ -37,7 +37,7 @@ CORRECTION = AmendmentBody.model_validate(
 
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """A chain of six records whose table no longer refuses anything, and one of another scope."""
+    """A chain of six records in a table without constraints, and one of another scope."""
     async with ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)
@@ -46,7 +46,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 def _unbound(connection: sqlite3.Connection) -> None:
-    """Make the table anew without its constraints, columns keep their types."""
+    """Recreate the table without its constraints."""
     (text,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'records'").fetchone()
     connection.execute("ALTER TABLE records RENAME TO kept")
     free = (
@@ -60,7 +60,7 @@ def _unbound(connection: sqlite3.Connection) -> None:
 
 
 def put(column: str, value: str) -> Callable[[sqlite3.Connection], Any]:
-    """Return the damage of one column of the fourth record."""
+    """Return a function that damages one column of the fourth record."""
     sql = f"UPDATE records SET {column} = {value} WHERE chain = {CHAIN} AND sequence = 4"
     return lambda connection: connection.execute(sql)
 
@@ -92,16 +92,16 @@ DAMAGE = {
 
 
 def records_of(answer: AuditQueryResult) -> list[dict[str, Any]]:
-    """Return the records as a caller parses them."""
+    """Return the records in the form of replies."""
     found: list[dict[str, Any]] = json.loads(answer.json_array())
     return found
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-async def test_a_damaged_record_is_named_and_hides_no_other(
+async def test_a_damaged_record_is_named_and_others_are_readable(
     plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Verification breaks at it; query, export and the offline verifier go on, with a stand-in where none is left."""
+    """Verification stops at the damaged record; queries, exports and the offline verifier show a placeholder."""
     column, value, how = DAMAGE[name]
     sound = records_of(await query(plant.store, PLATFORM, Filters()))
     plant.tamper(put(column, value))
@@ -122,7 +122,7 @@ async def test_a_damaged_record_is_named_and_hides_no_other(
     file = plant.folder / "export.json"
     file.write_bytes((await export(plant.store, PLATFORM, Filters())).json_array())
     status = main([str(file), "--workspace", WORKSPACE, "--target", "PlatformConfig"])
-    # An export has the values, not the form that they are stored in.
+    # An export contains the values, but not their stored form.
     assert status == (0 if how == REWRITTEN else 1)
     assert how == REWRITTEN or f"broken at {record_id(4)}:" in capsys.readouterr().out
 
@@ -138,10 +138,8 @@ MENDED = {
 
 
 @pytest.mark.parametrize("name", MENDED)
-async def test_content_that_readers_see_differently_is_damaged(
-    plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where a name would stand twice in what is shown, a stand-in is, also with the digest mended."""
+async def test_ambiguous_content_is_damaged(plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Content with duplicate names is replaced by a placeholder, even with a matching digest."""
     content = MENDED[name]
     sound = records_of(await query(plant.store, PLATFORM, Filters()))
     sql = f"UPDATE records SET canonical = ?, hash = ? WHERE chain = {CHAIN} AND sequence = 4"
@@ -163,8 +161,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-async def test_content_stored_as_text_is_told_and_shown(plant: Ledger) -> None:
-    """The same characters under another type are shown as ever, and verification tells that somebody was there."""
+async def test_content_stored_as_text_is_reported_and_shown(plant: Ledger) -> None:
+    """Content with the same characters but another column type is shown, and verification reports it."""
     sound = records_of(await query(plant.store, PLATFORM, Filters()))
     plant.tamper(put("canonical", "CAST(canonical AS TEXT)"))
     verdict = await plant.verify(PLATFORM, 4)
@@ -177,7 +175,7 @@ async def test_content_stored_as_text_is_told_and_shown(plant: Ledger) -> None:
 @pytest.mark.parametrize("column", ["sequence", "hash", "timestamp"])
 @pytest.mark.parametrize("value", ["x'ff'", "CAST(x'ff' AS TEXT)", "'many'"])
 async def test_a_damaged_head_is_found(plant: Ledger, column: str, value: str) -> None:
-    """Verification tells that head and records disagree, its time too, and the other chains go on being signed."""
+    """Verification reports that head and records differ, including the time; the other chains are still signed."""
     plant.tamper(lambda file: file.execute(f"UPDATE chains SET {column} = {value} WHERE target = 'PlatformConfig'"))
     verdict = await plant.verify(PLATFORM)
     assert not verdict.chain_valid
@@ -187,14 +185,14 @@ async def test_a_damaged_head_is_found(plant: Ledger, column: str, value: str) -
     assert (await plant.checkpoints.current(BATCH)).checkpoint.size == 2
 
 
-async def test_a_head_of_no_target_hides_no_other(plant: Ledger) -> None:
-    """A row that names no container is not taken for a chain."""
+async def test_a_head_without_valid_target_is_ignored(plant: Ledger) -> None:
+    """A head item without a valid container is not treated as a chain."""
     plant.tamper(lambda file: file.execute("INSERT INTO chains VALUES (99, 'Nothing', '', 1, '', '2026')"))
     assert {chain async for chain, _ in plant.store.tips()} == {PLATFORM, BATCH}
 
 
 def beyond(sequence: int, **changes: Any) -> Callable[[sqlite3.Connection], None]:
-    """Return the forging of a record that no head counts; it links to the last one unless told otherwise."""
+    """Return a function that forges a record past the head item, linked to the last record by default."""
 
     def work(connection: sqlite3.Connection) -> None:
         sql = f"SELECT canonical, hash FROM records WHERE chain = {CHAIN} AND sequence = {COUNT}"
@@ -210,7 +208,7 @@ def beyond(sequence: int, **changes: Any) -> Callable[[sqlite3.Connection], None
 
 
 async def test_a_record_past_the_head_is_found(plant: Ledger) -> None:
-    """What no head counts is named by its RecordID, wherever it stands."""
+    """A record past the head item is named by its RecordID, at any position."""
     plant.tamper(beyond(COUNT + 1))
     plant.tamper(beyond(COUNT + 5))
     verdict = await plant.verify(PLATFORM)
@@ -219,7 +217,7 @@ async def test_a_record_past_the_head_is_found(plant: Ledger) -> None:
 
 
 async def test_a_fork_past_the_head_is_found(plant: Ledger) -> None:
-    """A record past the head that claims the predecessor of another is named by its Hash."""
+    """A record past the head item with the predecessor of another record is named by its Hash."""
     claimed = json.loads((await plant.records(PLATFORM))[2].canonical)["PreviousHash"]
     plant.tamper(beyond(COUNT + 3, PreviousHash=claimed))
     forged = (await plant.records(PLATFORM))[-1]
@@ -228,8 +226,8 @@ async def test_a_fork_past_the_head_is_found(plant: Ledger) -> None:
     assert "predecessor of 000000000003" in verdict.reason
 
 
-async def test_a_record_past_the_head_goes_before_a_fork(plant: Ledger) -> None:
-    """With both, the record is named and the fork is told."""
+async def test_a_record_past_the_head_is_named_before_a_fork(plant: Ledger) -> None:
+    """With both faults, the record is named and the fork is reported."""
     claimed = json.loads((await plant.records(PLATFORM))[2].canonical)["PreviousHash"]
     plant.tamper(beyond(COUNT + 1))
     plant.tamper(beyond(COUNT + 2, PreviousHash=claimed))
@@ -238,15 +236,15 @@ async def test_a_record_past_the_head_goes_before_a_fork(plant: Ledger) -> None:
 
 
 async def test_garbage_past_the_head_is_found(plant: Ledger) -> None:
-    """What is no record, past the head, breaks the chain and shows as a stand-in."""
+    """Invalid data past the head item breaks the chain and is shown as a placeholder."""
     plant.tamper(beyond(COUNT + 1))
     plant.tamper(lambda file: file.execute(f"UPDATE records SET canonical = 7 WHERE sequence = {COUNT + 1}"))
     assert (await plant.verify(PLATFORM)).broken_at == record_id(COUNT + 1)
     assert (await query(plant.store, PLATFORM, Filters())).damaged == [record_id(COUNT + 1)]
 
 
-async def test_damaged_hashes_prove_nothing(plant: Ledger) -> None:
-    """Proofs over a Hash that is none are refused, and nothing is signed."""
+async def test_invalid_hashes_are_not_proved(plant: Ledger) -> None:
+    """Proofs over an invalid Hash are rejected, and nothing is signed."""
     plant.tamper(put("hash", "'none'"))
     with pytest.raises(WorkspaceError) as caught:
         await Proofs(plant.store, plant.checkpoints.trees).prove_inclusion(PLATFORM, 1, COUNT)
@@ -263,8 +261,8 @@ async def test_damaged_hashes_prove_nothing(plant: Ledger) -> None:
         f"UPDATE records SET canonical = CAST('{{}}' AS BLOB), hash = '{digest(b'{}')}' WHERE entity_id = 'e'",
     ],
 )
-async def test_a_damaged_correction_is_not_decided(plant: Ledger, sql: str) -> None:
-    """Whose author nobody can be sure of is neither approved nor rejected."""
+async def test_a_damaged_amendment_cannot_be_decided(plant: Ledger, sql: str) -> None:
+    """An amendment with an uncertain author is neither approved nor rejected."""
     amendments = Amendments(plant.events.log, plant.store)
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
     made = await amendments.create(chain, "maker", CORRECTION, POLICY)

@@ -1,4 +1,4 @@
-"""Decisions about corrections are found by what records say, whatever became of their filter fields."""
+"""Decisions about amendments are found by the content of records, also if filter fields were edited."""
 
 import itertools
 from collections.abc import AsyncIterator
@@ -25,13 +25,13 @@ LOST = ["amendment_id", "status", "entity_id", "entity_type", "user_id", "timest
 
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """A correction that was approved, and one that was not decided."""
+    """An approved amendment, and a pending one."""
     async with ledger(tmp_path) as opened:
         yield await filled(opened)
 
 
 async def filled(plant: Ledger) -> Ledger:
-    """Create two corrections, and approve the first."""
+    """Create two amendments and approve the first."""
     amendments = Amendments(plant.events.log, plant.store)
     for _ in range(2):
         await amendments.create(CHAIN, "ann", body(), STRICT)
@@ -40,13 +40,13 @@ async def filled(plant: Ledger) -> Ledger:
 
 
 def edit(plant: Ledger, change: str, sequence: int) -> None:
-    """Change columns of a record behind the service's back."""
+    """Change columns of a record directly in the file."""
     plant.tamper(lambda file: file.execute(f"UPDATE records SET {change} WHERE sequence = {sequence}"))
 
 
 @pytest.mark.parametrize("column", LOST)
-async def test_a_decision_stays_one_whatever_filter_field_it_lost(plant: Ledger, column: str) -> None:
-    """A second decision is refused by the content of the first."""
+async def test_a_decision_without_filter_fields_is_found(plant: Ledger, column: str) -> None:
+    """A second decision is rejected by the content of the first one."""
     edit(plant, f"{column} = NULL", 3)
     amendments = Amendments(plant.events.log, plant.store)
     for decide in (amendments.reject(CHAIN, FIRST, "bob", None), amendments.approve(CHAIN, FIRST, "bob")):
@@ -59,8 +59,8 @@ async def test_a_decision_stays_one_whatever_filter_field_it_lost(plant: Ledger,
     "change",
     ["status = 'approved'", "status = NULL", "amendment_id = '000000000009'", "user_id = 'eve'", "entity_id = NULL"],
 )
-async def test_a_correction_whose_filter_fields_were_edited_is_not_decided(plant: Ledger, change: str) -> None:
-    """It is told as damaged, be it that somebody made it look decided."""
+async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(plant: Ledger, change: str) -> None:
+    """An amendment with edited filter fields is damaged, also if they make it look decided."""
     edit(plant, change, 2)
     amendments = Amendments(plant.events.log, plant.store)
     assert (await refusal(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
@@ -69,15 +69,15 @@ async def test_a_correction_whose_filter_fields_were_edited_is_not_decided(plant
 @pytest.mark.parametrize(
     "change", ["canonical = replace(CAST(canonical AS TEXT), 'approv', 'reject')", "canonical = 'x'", "hash = 'x'"]
 )
-async def test_a_damaged_decision_lets_no_other_be_made(plant: Ledger, change: str) -> None:
-    """Its content decides nothing once its digest does not fit, and its filter field is reason enough to refuse."""
+async def test_a_damaged_decision_prevents_another(plant: Ledger, change: str) -> None:
+    """A damaged decision has no effect, but its filter field prevents another decision."""
     edit(plant, change, 3)
     amendments = Amendments(plant.events.log, plant.store)
     assert (await refusal(amendments.reject(CHAIN, FIRST, "bob", None)))[1] == "RECORD_DAMAGED"
 
 
-async def test_a_record_that_is_made_to_look_like_a_decision_is_none(plant: Ledger) -> None:
-    """A filter field that the content does not have is reason to refuse, never a decision."""
+async def test_a_forged_filter_field_is_not_a_decision(plant: Ledger) -> None:
+    """A forged filter field prevents decisions but is not a decision."""
     edit(plant, "amendment_id = '000000000002', status = 'rejected'", 3)
     amendments = Amendments(plant.events.log, plant.store)
     assert (await refusal(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
@@ -85,8 +85,8 @@ async def test_a_record_that_is_made_to_look_like_a_decision_is_none(plant: Ledg
 
 
 @pytest.mark.parametrize("column", LOST)
-async def test_a_list_without_filters_gives_every_record(plant: Ledger, column: str) -> None:
-    """Only a filter that the caller gives looks at filter fields; pending ones are told by what was decided."""
+async def test_a_list_without_filters_has_every_record(plant: Ledger, column: str) -> None:
+    """Filter fields matter only for given filters; pending amendments are found by their decisions."""
     for sequence in (1, 3):
         edit(plant, f"{column} = NULL", sequence)
     answer = await query_amendments(plant.store, CHAIN, AmendmentFilters())
@@ -98,16 +98,16 @@ async def test_a_list_without_filters_gives_every_record(plant: Ledger, column: 
 
 
 @pytest.mark.parametrize("change", ["entity_id = NULL", "entity_id = 'S-2'", "canonical = 'x', entity_id = NULL"])
-async def test_an_entitys_decisions_are_found_by_their_corrections(plant: Ledger, change: str) -> None:
-    """Whatever entity their filter field names; none comes twice, and a damaged one is named."""
+async def test_decisions_of_an_entity_are_found_by_their_amendments(plant: Ledger, change: str) -> None:
+    """Decisions with edited filter fields are found by their amendments, once each; a damaged one is named."""
     edit(plant, change, 3)
     entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
     assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3], False)
     assert list(entity.damaged) == ([record_id(3)] if "canonical" in change else [])
 
 
-async def test_an_entitys_chain_stays_a_prefix(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A decision beyond the cap is not put behind it."""
+async def test_a_truncated_entity_chain_is_a_prefix(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision beyond the maximum number of records is not appended to the result."""
     edit(plant, "entity_id = NULL", 3)
     for most, expected in ((1, [1]), (2, [1, 2]), (3, [1, 2, 3])):
         monkeypatch.setattr(queries, "MAX_CHAIN", most)
@@ -115,27 +115,27 @@ async def test_an_entitys_chain_stays_a_prefix(plant: Ledger, monkeypatch: pytes
         assert ([record.sequence for record in entity.records], entity.has_more) == (expected, most < 3)
 
 
-async def test_an_entitys_corrections_need_no_status(plant: Ledger) -> None:
-    """Nor no action: what they say tells them from events."""
+async def test_amendments_without_status_are_found(plant: Ledger) -> None:
+    """Amendments are distinguished from events by content, without a status or action."""
     edit(plant, "status = NULL, action_type = 'x'", 3)
     entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
     assert [record.sequence for record in entity.records] == [1, 2, 3]
 
 
-class Plain(FaultyStore):
-    """A store in memory that finds decisions by their filter fields alone."""
+class FilterFieldStore(FaultyStore):
+    """Store in memory that finds decisions by their filter fields only."""
 
     def lose(self, sequence: int, *names: str) -> None:
-        """Take filter fields from a record."""
+        """Remove filter fields of a record."""
         records = self.chains[CHAIN]
         left = {name: value for name, value in records[sequence - 1].projection.items() if name not in names}
         records[sequence - 1] = records[sequence - 1]._replace(projection=left)
 
 
 @pytest.fixture
-async def plain() -> Plain:
-    """The same corrections there, and more after them."""
-    store = Plain(max_batch_records=1)
+async def plain() -> FilterFieldStore:
+    """The same amendments in this store, followed by more."""
+    store = FilterFieldStore(max_batch_records=1)
     amendments = Amendments(ChainLog(store, workspace), store)
     for _ in range(2):
         await amendments.create(CHAIN, "ann", body(), STRICT)
@@ -146,7 +146,7 @@ async def plain() -> Plain:
 
 
 async def refused(store: ChainStore) -> str:
-    """Return the code that a rejection of the first correction is refused with, empty when it is not."""
+    """Return the error code of a rejection of the first amendment, or an empty string."""
     try:
         await Amendments(ChainLog(store, workspace), store).reject(CHAIN, FIRST, "bob", None)
     except WorkspaceError as error:
@@ -154,30 +154,30 @@ async def refused(store: ChainStore) -> str:
     return ""
 
 
-async def test_where_no_index_looks_at_content_the_next_records_are_read(plain: Plain) -> None:
-    """A decision near its correction is found by what it says."""
+async def test_without_an_index_the_next_records_are_read(plain: FilterFieldStore) -> None:
+    """A decision near its amendment is found by its content."""
     plain.lose(3, "AmendmentID", "Status")
     assert await refused(plain) == "AMENDMENT_NOT_PENDING"
 
 
 @pytest.mark.parametrize(("most", "found"), [(1, False), (2, True), (8, True), (50, True)])
-async def test_reading_is_bounded_and_says_how_far_it_came(
-    plain: Plain, monkeypatch: pytest.MonkeyPatch, most: int, *, found: bool
+async def test_reading_is_limited_and_returns_its_end(
+    plain: FilterFieldStore, monkeypatch: pytest.MonkeyPatch, most: int, *, found: bool
 ) -> None:
-    """Beyond the bound only filter fields tell, and who asks learns where that begins."""
+    """Reading stops at a maximum and returns its last sequence; later decisions are found by filter fields only."""
     monkeypatch.setattr(decisions, "READ_AT_MOST", most)
     plain.lose(3, "AmendmentID")
-    told = await find_decisions(plain, CHAIN, [FIRST])
-    assert (FIRST in told.by_amendment, told.whole) == (found, most >= 8)
-    assert told.seen_to == min(1 + most, 9)
-    further = await find_decisions(plain, CHAIN, [FIRST], told.seen_to)
+    result = await find_decisions(plain, CHAIN, [FIRST])
+    assert (FIRST in result.by_amendment, result.whole) == (found, most >= 8)
+    assert result.seen_to == min(1 + most, 9)
+    further = await find_decisions(plain, CHAIN, [FIRST], result.seen_to)
     assert further.seen_to == min(1 + 2 * most, 9)
 
 
 @pytest.mark.parametrize("forged", ["NULL", "'9999'", "''", "5"])
 @pytest.mark.parametrize("edited", [1, 4, 5, 8])
-async def test_an_edited_time_hides_no_other_record(tmp_path: Path, edited: int, forged: str) -> None:
-    """A window of dates is found by what records say; the one whose filter field was edited is missed alone."""
+async def test_an_edited_time_affects_only_its_record(tmp_path: Path, edited: int, forged: str) -> None:
+    """Only the record with an edited time is missing in a range of dates."""
     start = datetime(2026, 1, 5, tzinfo=UTC)
     ticks = itertools.count()
     async with ledger(tmp_path) as plant:

@@ -1,4 +1,4 @@
-"""Edits at random: whichever byte of whichever column is changed, the record that has it is named."""
+"""Random edits: the record of any changed byte in any column is named."""
 
 import asyncio
 import sqlite3
@@ -28,7 +28,7 @@ COLUMNS = ("canonical", "hash", "timestamp", "user_id", "action_type", "entity_t
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain of events of every shape, in a file."""
+    """A file with a chain of events of all shapes."""
     made = tmp_path_factory.mktemp("edits")
 
     async def fill() -> None:
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(st.integers(1, len(EVENTS) + 1), st.sampled_from(COLUMNS), st.integers(0), st.integers(0, 255))
 def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place: int, byte: int) -> None:
-    """One byte of content, Hash or filter field replaced, or a filter field given where none is."""
+    """A replaced byte of content, Hash or filter field, or an added filter field, is found."""
     stored = value_of(folder, sequence, column)
     raw = bytearray(stored.encode() if isinstance(stored, str) else stored or b"")
     if raw:
@@ -52,7 +52,7 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
     else:
         raw.append(byte)
     same = stored is not None and bytes(raw) == (stored if isinstance(stored, bytes) else stored.encode())
-    # Bytes that are no text can be stored as text, too.
+    # Bytes that are not valid text can be stored as text, too.
     kind = "BLOB" if isinstance(stored, bytes) else "TEXT"
     verdict = verified(folder, sequence, column, bytes(raw), f"CAST(? AS {kind})")
     assert verdict.chain_valid == same
@@ -63,7 +63,7 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("sequence", range(1, len(EVENTS) + 2))
 def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: int, column: str) -> None:
-    """Bytes where text belongs, and text where bytes belong: a filter would no longer find the record."""
+    """Bytes in a text column and text in a bytes column are found, since filters would miss the record."""
     stored = value_of(folder, sequence, column)
     if stored is None:
         edited: Any = b""
@@ -74,14 +74,14 @@ def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: i
 
 
 def value_of(folder: Path, sequence: int, column: str) -> Any:
-    """Return what is stored."""
+    """Return a stored value."""
     with closing(sqlite3.connect(folder / "provenance.sqlite")) as connection:
         sql = f"SELECT {column} FROM records WHERE sequence = ?"
         return connection.execute(sql, (sequence,)).fetchone()[0]
 
 
 def verified(folder: Path, sequence: int, column: str, edited: Any, expression: str = "?") -> Verdict:
-    """Return the verdict over the chain with one value changed, and change it back; walked apart it is the same."""
+    """Return the verdict after one value was changed, then restore it; parallel verification has the same result."""
     stored = value_of(folder, sequence, column)
 
     async def verify() -> Verdict:

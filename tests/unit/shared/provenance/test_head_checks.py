@@ -1,4 +1,4 @@
-"""Head items that somebody changed: no verdict that the chain is sound, and nothing sealed from them."""
+"""Forged head items: verification reports them, and no record is appended to them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Two chains, without a checkpoint; who appends next reads the head anew."""
+    """Two chains without a checkpoint; the next append reads the head again."""
     async with ledger(tmp_path) as opened:
         for chain in (BATCH, PLATFORM):
             await opened.fill(chain, COUNT)
@@ -33,7 +33,7 @@ def change(plant: Ledger, sql: str) -> None:
 
 
 async def refused(plant: Ledger) -> str:
-    """Return the detail of the refusal of an append."""
+    """Return the detail of the rejection of an append."""
     with pytest.raises(WorkspaceError) as refusal:
         await plant.events.write(PLATFORM, "editor", event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
@@ -42,7 +42,7 @@ async def refused(plant: Ledger) -> str:
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "2020-01-01T00:00:00.000000Z", "soon", ""])
 async def test_a_forged_time_of_the_head_is_found(plant: Ledger, time: str) -> None:
-    """The head item says the time of its record, nothing else."""
+    """The time of the head item must be the time of its record."""
     change(plant, f"UPDATE chains SET timestamp = '{time}'")
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT))
@@ -51,15 +51,15 @@ async def test_a_forged_time_of_the_head_is_found(plant: Ledger, time: str) -> N
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
 async def test_no_record_is_sealed_with_a_forged_time(plant: Ledger, time: str) -> None:
-    """A time ahead of the clock, that the last record does not have, keeps the chain from growing."""
+    """Appends are rejected if the head's time is ahead of the clock and differs from the last record's."""
     change(plant, f"UPDATE chains SET timestamp = '{time}'")
     assert "head item" in await refused(plant)
     assert len(await plant.records(PLATFORM)) == COUNT
 
 
 @pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -1, -(2**63)])
-async def test_a_head_beyond_all_record_ids_is_refused(plant: Ledger, sequence: int) -> None:
-    """No record gets a RecordID of thirteen digits, and no number fails in the database."""
+async def test_a_head_beyond_all_record_ids_is_rejected(plant: Ledger, sequence: int) -> None:
+    """A head beyond the last 12-digit RecordID is rejected without an error of the database."""
     change(plant, f"UPDATE chains SET sequence = {sequence}")
     assert "head item" in await refused(plant)
     assert not (await plant.verify(PLATFORM)).chain_valid
@@ -67,7 +67,7 @@ async def test_a_head_beyond_all_record_ids_is_refused(plant: Ledger, sequence: 
 
 @pytest.mark.parametrize("sequence", [-(2**63), -1, 0])
 async def test_a_head_before_the_first_record_has_no_record_id(plant: Ledger, sequence: int) -> None:
-    """Such a head counts nothing: the first record stands past it."""
+    """With a head before the first record, the first record is past the end."""
     change(plant, f"UPDATE chains SET sequence = {sequence}")
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
@@ -78,7 +78,7 @@ HASH_OF_FIRST = f"(SELECT hash FROM records WHERE sequence = 1 AND chain = (SELE
 
 @pytest.mark.parametrize("said", ["'x'", "''", f"'{'0' * 64}'", HASH_OF_FIRST])
 async def test_no_record_is_sealed_with_a_forged_hash(plant: Ledger, said: str) -> None:
-    """A hash that the last record does not have keeps the chain from growing, and does no harm once it is mended."""
+    """Appends are rejected if the head's hash is not the last record's, and succeed after its repair."""
     true = (await plant.records(PLATFORM))[-1].hash
     change(plant, f"UPDATE chains SET hash = {said}")
     assert "head item" in await refused(plant)
@@ -87,24 +87,24 @@ async def test_no_record_is_sealed_with_a_forged_hash(plant: Ledger, said: str) 
     assert (await plant.verify(PLATFORM)).chain_valid
 
 
-async def test_a_forged_hash_is_met_by_who_appended_before(plant: Ledger) -> None:
-    """Who knows the tip reads the head anew when it is another one."""
+async def test_a_cached_tip_does_not_hide_a_forged_hash(plant: Ledger) -> None:
+    """A process with a cached tip reads a changed head again."""
     await plant.events.write(PLATFORM, "editor", event(8))
     change(plant, "UPDATE chains SET hash = 'x'")
     assert "head item" in await refused(plant)
     assert len(await plant.records(PLATFORM)) == COUNT + 1
 
 
-async def test_a_record_in_the_next_place_is_refused_at_once(plant: Ledger) -> None:
-    """What stands past the head does not go away by trying again."""
+async def test_a_record_past_the_head_is_rejected_at_once(plant: Ledger) -> None:
+    """A record past the head item causes an immediate error, since a retry cannot succeed."""
     last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
     change(plant, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
     assert "past the end" in await refused(plant)
 
 
 @pytest.mark.parametrize("tampering", ["DELETE FROM chains", "UPDATE chains SET target = 'AccessControl'"])
-async def test_records_without_their_head_are_found(plant: Ledger, tampering: str) -> None:
-    """A chain whose head item was taken away is not empty."""
+async def test_records_without_head_are_found(plant: Ledger, tampering: str) -> None:
+    """A chain with a deleted head item is not reported as empty."""
     change(plant, tampering)
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
@@ -113,8 +113,8 @@ async def test_records_without_their_head_are_found(plant: Ledger, tampering: st
     assert (await plant.verify(OTHER)).empty
 
 
-async def test_the_number_of_a_head_that_is_gone_is_no_other_chains(plant: Ledger) -> None:
-    """Whichever head somebody deletes, other scopes can be begun and are verified by their own records."""
+async def test_the_number_of_a_deleted_head_is_not_reused(plant: Ledger) -> None:
+    """After a head item is deleted, other scopes can be created and are verified by their own records."""
     await plant.fill(OTHER, 2)
     plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
     begun = [ChainKey(Target.DOMAIN_EVENTS, f"begun later {number}") for number in range(3)]
@@ -125,8 +125,8 @@ async def test_the_number_of_a_head_that_is_gone_is_no_other_chains(plant: Ledge
     assert (await plant.verify(OTHER)).broken_at == record_id(1)
 
 
-async def test_scopes_begun_at_once_have_numbers_of_their_own(plant: Ledger) -> None:
-    """Two engines over one file begin chains without taking each other's number."""
+async def test_concurrently_created_scopes_have_different_numbers(plant: Ledger) -> None:
+    """Two engines that create chains in one file use different numbers."""
     plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
     begun = [ChainKey(Target.DOMAIN_EVENTS, f"at once {number}") for number in range(12)]
     async with ledger(plant.folder) as second:
@@ -136,8 +136,8 @@ async def test_scopes_begun_at_once_have_numbers_of_their_own(plant: Ledger) -> 
 
 
 @pytest.mark.parametrize("number", ["'text'", "9223372036854775807", "-5", "x'00'"])
-async def test_a_forged_number_keeps_no_scope_from_being_begun(plant: Ledger, number: str) -> None:
-    """Records that somebody put under the highest number, or under none, are no reason to refuse others."""
+async def test_a_forged_number_does_not_prevent_new_scopes(plant: Ledger, number: str) -> None:
+    """Forged records under the highest number, or without a number, do not prevent new scopes."""
     plant.tamper(
         lambda file: file.execute(
             f"UPDATE records SET chain = {number} WHERE chain = (SELECT chain FROM chains {OF_PLATFORM})"
@@ -149,7 +149,7 @@ async def test_a_forged_number_keeps_no_scope_from_being_begun(plant: Ledger, nu
 
 @pytest.mark.parametrize("gone", range(1, COUNT))
 async def test_records_without_head_and_first_record_are_found(plant: Ledger, gone: int) -> None:
-    """Nothing tells which chain of events they are of: none that has no head is said to be empty."""
+    """Event chains without a head item are not reported as empty if orphaned records may belong to them."""
     deleted = f"DELETE FROM records WHERE sequence <= {gone} AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
     plant.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
     for chain in (PLATFORM, OTHER):
@@ -183,8 +183,8 @@ RENUMBERED = {
 
 
 @pytest.mark.parametrize("name", RENUMBERED)
-async def test_records_without_head_are_found_in_any_place(plant: Ledger, name: str) -> None:
-    """A chain whose head was taken away is not empty when its records changed places as well."""
+async def test_moved_records_without_head_are_found(plant: Ledger, name: str) -> None:
+    """A chain with a deleted head is not reported as empty, also if its records were moved."""
     statements = [one.replace("@", f"(SELECT chain FROM chains {OF_PLATFORM})") for one in RENUMBERED[name]]
     plant.tamper(lambda file: file.executescript(";".join([*statements, f"DELETE FROM chains {OF_PLATFORM}"])))
     verdict = await plant.verify(PLATFORM)
@@ -192,8 +192,8 @@ async def test_records_without_head_are_found_in_any_place(plant: Ledger, name: 
     assert (await plant.verify(BATCH)).chain_valid
 
 
-async def test_corrections_without_head_and_first_record_are_found_in_their_scope(plant: Ledger) -> None:
-    """A correction names its scope: the chain of that scope is broken, others without a head are empty."""
+async def test_orphaned_amendments_are_found_in_their_scope(plant: Ledger) -> None:
+    """Orphaned amendments break the chain of their scope only, since they contain it."""
     mine, other = (ChainKey(Target.DOMAIN_AMENDMENTS, scope) for scope in ("mine", "other"))
     for _ in range(2):
         made = draft_record({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")
@@ -207,8 +207,8 @@ async def test_corrections_without_head_and_first_record_are_found_in_their_scop
     assert (await plant.verify(OTHER)).empty
 
 
-async def test_records_ahead_of_the_clock_are_taken_away_by_an_operator(plant: Ledger) -> None:
-    """With them gone, and the head item set to the last record that is left, the chain goes on; a checkpoint agrees."""
+async def test_an_operator_can_remove_future_records(plant: Ledger) -> None:
+    """After an operator removes future records and resets the head item, appends succeed and the checkpoint matches."""
     await plant.checkpoints.create(PLATFORM)
     tip = await plant.store.tip(PLATFORM)
     made = seal_record(draft_event("u", event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
@@ -222,8 +222,8 @@ async def test_records_ahead_of_the_clock_are_taken_away_by_an_operator(plant: L
     assert (await plant.verify(PLATFORM)).chain_valid
 
 
-async def test_a_chain_that_was_begun_anew_is_a_fork(plant: Ledger) -> None:
-    """Both first records claim the genesis hash."""
+async def test_a_restarted_chain_is_a_fork(plant: Ledger) -> None:
+    """Two first records with the genesis hash are a fork."""
     [first, *_] = await plant.records(BATCH)
     plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE target = 'DomainEvents'"))
     await plant.events.write(BATCH, "editor", event(9))

@@ -1,4 +1,4 @@
-"""Verification that does not end, and exports that are cut."""
+"""Time limit of verification, and size limit of exports."""
 
 import asyncio
 import json
@@ -16,16 +16,16 @@ from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, event, workspa
 
 
 class SilentStore(SqliteChainStore):
-    """A store that does not answer."""
+    """A store that does not respond."""
 
     async def tip(self, chain: ChainKey) -> Tip:
-        """Wait for ever."""
+        """Wait forever."""
         await asyncio.Event().wait()
         return await super().tip(chain)
 
 
-async def test_a_verification_without_end_gives_no_verdict(tmp_path: Path) -> None:
-    """What cannot end in time is a TIMEOUT that says what to do instead, never valid or invalid."""
+async def test_a_verification_beyond_the_time_limit_has_no_verdict(tmp_path: Path) -> None:
+    """A verification beyond the time limit is a TIMEOUT with a remedy, never a verdict."""
     store = SilentStore(tmp_path / "provenance.sqlite")
     with pytest.raises(WorkspaceError) as caught:
         await ChainVerifier(store, workspace, seconds=0.05).verify(BATCH)
@@ -34,8 +34,8 @@ async def test_a_verification_without_end_gives_no_verdict(tmp_path: Path) -> No
     assert "offline" in caught.value.detail
 
 
-async def test_an_export_ends_before_its_body_is_too_long(tmp_path: Path) -> None:
-    """64 MiB of JSON at most; more is told, and the next window goes on where the first ended."""
+async def test_an_export_is_limited_in_size(tmp_path: Path) -> None:
+    """An export has at most 64 MiB of JSON; it reports further records, and the next range continues there."""
     store, count = SqliteChainStore(tmp_path / "provenance.sqlite"), 50
     tip, previous = Tip(), genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)
     for number in range(1, count + 1):

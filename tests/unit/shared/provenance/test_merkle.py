@@ -1,4 +1,4 @@
-"""Merkle trees against the reference vectors of Certificate Transparency and against RFC 6962's own recursion."""
+"""Merkle trees compared with the reference vectors of Certificate Transparency and RFC 6962's recursion."""
 
 import hashlib
 
@@ -34,7 +34,7 @@ SIZES = st.integers(1, 70)
 
 
 def mth(leaves: list[bytes]) -> bytes:
-    """RFC 6962 section 2.1, word by word."""
+    """Return the root by the literal definition of RFC 6962 section 2.1."""
     if not leaves:
         return hashlib.sha256(b"").digest()
     if len(leaves) == 1:
@@ -46,7 +46,7 @@ def mth(leaves: list[bytes]) -> bytes:
 
 
 def root(leaves: list[bytes]) -> bytes:
-    """Return the root that the compact range gives."""
+    """Return the root of the compact range."""
     tree = CompactRange()
     tree.append(leaves)
     assert tree.is_valid()
@@ -54,7 +54,7 @@ def root(leaves: list[bytes]) -> bytes:
 
 
 def numbered(size: int) -> list[bytes]:
-    """Return so many different leaves."""
+    """Return ``count`` different leaves."""
     return [number.to_bytes(32) for number in range(size)]
 
 
@@ -70,8 +70,8 @@ def test_the_empty_tree() -> None:
 
 
 @given(st.integers(0, 70), st.integers(0, 70))
-def test_growing_gives_the_tree_of_the_whole(first: int, more: int) -> None:
-    """A range grown in two steps has the root of all leaves."""
+def test_extended_trees_equal_whole_trees(first: int, more: int) -> None:
+    """A range that is extended in two steps has the root of all leaves."""
     leaves = numbered(first + more)
     tree = CompactRange()
     tree.append(leaves[:first])
@@ -81,7 +81,7 @@ def test_growing_gives_the_tree_of_the_whole(first: int, more: int) -> None:
 
 @given(SIZES, st.data())
 def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
-    """The path of a leaf verifies; another leaf, place, size, root or path does not."""
+    """The path of a leaf verifies; another leaf, index, size, root or path does not."""
     index = data.draw(st.integers(0, size - 1))
     leaves = numbered(size)
     path = [mth(leaves[first:last]) for first, last in inclusion_ranges(index, size)]

@@ -1,4 +1,4 @@
-"""Records that a forger put in no place of a chain: verification finds them, no read gives them, nothing grows past."""
+"""Forged records at invalid sequences: verification finds them, reads exclude them, and appends are rejected."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -23,7 +23,7 @@ OTHERS = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_
 
 @pytest.fixture(params=[DEFAULT_PARALLEL, windows_of(1), windows_of(4)], ids=["whole", "by1", "by4"])
 async def plant(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
-    """A chain of six records, and one of another scope; walked as one, and in windows that are walked apart."""
+    """A chain of six records, and one of another scope; verified at once and in parallel windows."""
     async with ledger(tmp_path, request.param) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)
@@ -31,7 +31,7 @@ async def plant(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
 
 
 def copied(place: str, chain: ChainKey = PLATFORM, **fields: str) -> Callable[[sqlite3.Connection], Any]:
-    """Return the forging of a copy of the first record in a place that no record has."""
+    """Return a function that copies the first record to an invalid sequence."""
     forged = {"status": "status", "amendment_id": "amendment_id"} | fields
     sql = (
         f"INSERT INTO records (chain, sequence, append_id, {OTHERS}, status, amendment_id) SELECT chain, {place}, "
@@ -40,7 +40,7 @@ def copied(place: str, chain: ChainKey = PLATFORM, **fields: str) -> Callable[[s
     )
 
     def work(connection: sqlite3.Connection) -> None:
-        # Files of earlier versions have no such rule, and who forges them keeps to none.
+        # Files of earlier versions lack this constraint, and forgery may remove it.
         connection.execute("PRAGMA ignore_check_constraints = 1")
         connection.execute(sql, (chain.target, chain.scope_key))
 
@@ -53,8 +53,8 @@ PLACES = WITHIN | dict.fromkeys(PAST, COUNT + 1)
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_a_record_in_no_place_is_found(plant: Ledger, place: str) -> None:
-    """It is named by the RecordID that comes behind it, and no read gives it."""
+async def test_a_misplaced_record_is_found(plant: Ledger, place: str) -> None:
+    """A misplaced record is named by the RecordID that follows it, and excluded from reads."""
     sound = await plant.records(PLATFORM)
     plant.tamper(copied(place))
     for named in (None, 1):
@@ -73,8 +73,8 @@ async def test_a_record_in_no_place_is_found(plant: Ledger, place: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", *PAST])
-async def test_a_chain_does_not_grow_past_it(plant: Ledger, place: str) -> None:
-    """Appends are refused at once until it is taken away, by who knows the tip as by who reads it anew."""
+async def test_appends_after_a_misplaced_record_are_rejected(plant: Ledger, place: str) -> None:
+    """Appends are rejected until the record is removed, with a cached tip and after reading it."""
     plant.tamper(copied(place))
     with pytest.raises(WorkspaceError) as refusal:
         await plant.events.write(PLATFORM, "editor", event(9))
@@ -84,8 +84,8 @@ async def test_a_chain_does_not_grow_past_it(plant: Ledger, place: str) -> None:
     assert (await plant.verify(PLATFORM)).chain_valid
 
 
-async def test_the_first_bad_record_goes_first(plant: Ledger) -> None:
-    """What is wrong before it is named instead of it, and it instead of what is wrong behind it."""
+async def test_the_first_fault_is_reported(plant: Ledger) -> None:
+    """The first of several faults is reported."""
     plant.tamper(copied("3.5"))
     chain = "chain = (SELECT chain FROM chains WHERE target = 'PlatformConfig')"
     plant.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 5 AND {chain}"))
@@ -94,8 +94,8 @@ async def test_the_first_bad_record_goes_first(plant: Ledger) -> None:
     assert (await plant.verify(PLATFORM)).broken_at == record_id(2)
 
 
-async def test_a_record_past_the_end_goes_first(plant: Ledger) -> None:
-    """A record in a place that no head counts is named before one in none."""
+async def test_a_record_past_the_end_is_reported_first(plant: Ledger) -> None:
+    """A record past the head item is reported before a misplaced one."""
     plant.tamper(copied("7"))
     plant.tamper(lambda file: file.execute("UPDATE records SET append_id = 'past' WHERE append_id = 'forged'"))
     plant.tamper(copied("'zzz'"))
@@ -104,8 +104,8 @@ async def test_a_record_past_the_end_goes_first(plant: Ledger) -> None:
 
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "1.5", "2.5", "'zzz'"])
-async def test_a_decision_in_no_place_decides_nothing(plant: Ledger, place: str) -> None:
-    """The correction stays pending, verification tells, and the true decision is refused at once."""
+async def test_a_misplaced_decision_has_no_effect(plant: Ledger, place: str) -> None:
+    """A misplaced decision has no effect, verification reports it, and a valid decision is rejected at once."""
     amendments = Amendments(plant.events.log, plant.store)
     for _ in range(2):
         await amendments.create(CORRECTIONS, "maker", CORRECTION, POLICY)
@@ -121,7 +121,7 @@ async def test_a_decision_in_no_place_decides_nothing(plant: Ledger, place: str)
 
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "3.5", "'zzz'", "x'00'"])
-def test_a_new_file_takes_no_such_record(plant: Ledger, place: str) -> None:
-    """The table itself refuses what is no sequence."""
+def test_a_new_file_rejects_invalid_sequences(plant: Ledger, place: str) -> None:
+    """The table rejects invalid sequences."""
     with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
         plant.tamper(lambda file: file.execute(f"UPDATE records SET sequence = {place} WHERE sequence = 1"))

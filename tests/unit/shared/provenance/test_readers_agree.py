@@ -1,4 +1,4 @@
-"""Whatever stands in a record's place: the walk, what is shown, a named verification and the offline verifier agree."""
+"""Verification, queries, single-record checks and the offline verifier agree on any stored content."""
 
 import json
 from typing import Any
@@ -25,12 +25,12 @@ REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{record_id(2)}","Timestamp":"
 
 
 def second(state: str, *, before: str = "", behind: str = "") -> bytes:
-    """Return the text of a record that follows the first, with a member written as somebody likes."""
+    """Return the text of the second record with a member in any form."""
     return f'{before}{{"AfterState":{state},{REST}}}{behind}'.encode("utf-8", "surrogatepass")
 
 
 def levels(count: int) -> bytes:
-    """Return the text of a record of so many levels."""
+    """Return the text of a record with a number of levels."""
     return second("[" * (count - 1) + "]" * (count - 1))
 
 
@@ -77,7 +77,7 @@ WRITTEN = st.sampled_from(
 
 @pytest.mark.parametrize("name", FORMS)
 def test_all_readers_agree(name: str) -> None:
-    """No form of a record is sound to one reader and none to another; with either digest as its Hash."""
+    """No form of a record is valid for one reader and invalid for another, with either digest as its Hash."""
     for hashed in hashes_of(FORMS[name]):
         agree(FORMS[name], hashed)
 
@@ -85,26 +85,26 @@ def test_all_readers_agree(name: str) -> None:
 @given(VALUES, WRITTEN, st.integers(0, 140))
 @example(1e16, json.dumps, 0)
 def test_all_readers_agree_on_anything(value: Any, written: Any, depth: int) -> None:
-    """As above, for any value written in any way at any depth."""
+    """The readers agree on any value in any form at any depth."""
     text = second("[" * depth + written(value) + "]" * depth)
     for hashed in hashes_of(text):
         agree(text, hashed)
 
 
 def hashes_of(text: bytes) -> set[str]:
-    """Return the Hashes that a forger may give a text: of its bytes, and of the record that it is."""
+    """Return the possible forged Hashes of a text: of its bytes, and of its record."""
     return {digest(text), digest(canonicalize_record(text) or b"")}
 
 
 def agree(text: bytes, hashed: str) -> None:
-    """Hold what each reader finds against what the rule says."""
+    """Compare the result of each reader with the rule."""
     form = canonicalize_record(text)
-    walked, verdict, shown = readings(text, hashed)
-    # The rule: a record is sound when it stands there in its canonical form, with the digest of that.
-    assert walked == (form == text and digest(text) == hashed)
+    is_valid, verdict, shown = readings(text, hashed)
+    # The rule: a record is valid if it is stored in canonical form with the digest of that form.
+    assert is_valid == (form == text and digest(text) == hashed)
     assert verdict.valid == (form is not None and digest(form) == hashed)
     assert verdict.recomputed_hash == (None if form is None else digest(form))
-    # An export has values, not the form that they are stored in.
+    # An export contains the values, but not their stored form.
     assert offline(shown) == verdict.valid
     given = json.loads(shown)[1]
     assert ("Damaged" in given) == (form is None)
@@ -114,7 +114,7 @@ def agree(text: bytes, hashed: str) -> None:
 
 
 def readings(text: bytes, hashed: str) -> tuple[bool, Verdict, str]:
-    """Return whether the walk finds a chain of two sound, the verdict on the second, and the export of both."""
+    """Return the verification of a chain of two records, the verdict on the second, and the export."""
     try:
         fields = project_record(json.loads(text))
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -128,7 +128,7 @@ def readings(text: bytes, hashed: str) -> tuple[bool, Verdict, str]:
 
 
 def offline(export: str) -> bool:
-    """Tell whether the offline verifier finds an export sound."""
+    """Return whether the offline verifier finds an export valid."""
     try:
         return verify(load(export), "plant-a", "PlatformConfig") == 2
     except BrokenError as error:
@@ -138,5 +138,5 @@ def offline(export: str) -> bool:
 
 
 def test_requests_are_no_deeper_than_records() -> None:
-    """Whatever a request says becomes a record that every reader takes, with room for what is put around it."""
+    """A request with the maximum depth becomes a record that every reader accepts."""
     assert MOST_OF_A_REQUEST < MAX_DEPTH

@@ -1,4 +1,4 @@
-"""How records are made, linked and walked."""
+"""Creation, linking and verification of records."""
 
 import hashlib
 import json
@@ -46,7 +46,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
 
 
 def chain(length: int) -> list[dict[str, Any]]:
-    """Return a sound chain."""
+    """Return a valid chain."""
     records: list[dict[str, Any]] = []
     for sequence in range(1, length + 1):
         made = draft_event("admin", EVENT | {"Name": f"n{sequence}"})
@@ -64,7 +64,7 @@ def test_a_chain_starts_from_workspace_target_and_scope() -> None:
 
 
 def test_a_record_is_hashed_over_its_canonical_form() -> None:
-    """Members in UTF-16 order without spaces, PreviousHash inside, Hash outside."""
+    """The hash covers members in UTF-16 order without spaces, including PreviousHash and excluding Hash."""
     record = seal_record(draft_record({"UserID": "é", "AfterState": {"b": 1.0, "a": 1e-7}}), 1, AT, "00", "x")
     expected = (
         '{"AfterState":{"a":1e-7,"b":1},"PreviousHash":"00","RecordID":"000000000001",'
@@ -74,8 +74,8 @@ def test_a_record_is_hashed_over_its_canonical_form() -> None:
     assert record.hash == hashlib.sha256(expected.encode()).hexdigest()
 
 
-def test_sealing_gives_the_canonical_form_of_the_whole() -> None:
-    """A record sealed from fragments has the bytes that rfc8785 gives for all of it."""
+def test_a_sealed_record_is_canonical() -> None:
+    """A record that is sealed from fragments has the bytes of rfc8785."""
     states = {"BeforeState": {"é": 1, "a": [1e20, None]}, "AfterState": {"\u20ac": {}, "\U0001f600": "\x1f"}}
     record = seal_record(draft_event("u", EVENT | states), 7, AT, "ff", "x")
     whole = build_event_record(7, AT, "u", EVENT | states) | {"PreviousHash": "ff"}
@@ -84,8 +84,8 @@ def test_sealing_gives_the_canonical_form_of_the_whole() -> None:
 
 @given(TEXT, st.fixed_dictionaries({}, optional=FIELDS), st.integers(1, 10**12 - 1))
 @example("", {}, 1)
-def test_any_event_is_sealed_in_its_canonical_form(user_id: str, event: dict[str, Any], sequence: int) -> None:
-    """Whatever an event says, the spliced record has the bytes of rfc8785, their digest, and its own filter fields."""
+def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequence: int) -> None:
+    """The record of any event has the bytes of rfc8785, their digest, and matching filter fields."""
     made = draft_event(user_id, event)
     record = seal_record(made, sequence, AT, GENESIS, "x")
     whole = build_event_record(sequence, AT, user_id, event) | {"PreviousHash": GENESIS}
@@ -97,8 +97,8 @@ def test_any_event_is_sealed_in_its_canonical_form(user_id: str, event: dict[str
 
 @pytest.mark.parametrize("time_field", ["AmendedAt", "ApprovedAt", "RejectedAt"])
 @given(STATE)
-def test_any_correction_is_sealed_in_its_canonical_form(time_field: str, state: dict[str, Any]) -> None:
-    """The place of a record's time among its members is the one of its name."""
+def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any]) -> None:
+    """The record of any amendment has the bytes of rfc8785, since its time has another position."""
     body: dict[str, Any] = {"ScopeKey": "s", "OriginalRecord": state, "Status": "pending", "ReasonText": "r"}
     made = draft_record(body, time_field)
     record = seal_record(made, 7, AT, GENESIS, "x")
@@ -108,22 +108,22 @@ def test_any_correction_is_sealed_in_its_canonical_form(time_field: str, state: 
     assert len(record.canonical) <= made.size
 
 
-def test_a_record_is_spliced_as_json() -> None:
-    """The reply's text of a record is the record with its Hash."""
+def test_the_json_text_of_a_record_has_its_hash() -> None:
+    """The JSON text of a record is the record with its Hash."""
     record = seal_record(draft_event("u", EVENT), 1, AT, GENESIS, "x")
     assert json.loads(to_json(record)) == parse_record(record.canonical, record.hash)
 
 
 def test_large_floats_keep_their_value() -> None:
-    """A float that JCS writes as a long integer is read back as the same float and can be written again."""
+    """A float that JCS writes as a long integer is read as the same float and can be written again."""
     record = seal_record(draft_event("u", EVENT | {"AfterState": {"n": 1e20, "m": 2.0**60}}), 1, AT, GENESIS, "x")
     state = parse_record(record.canonical, record.hash)["AfterState"]
     assert (state, type(state["n"]), type(state["m"])) == ({"n": 1e20, "m": 2.0**60}, float, float)
     assert orjson.loads(orjson.dumps(state)) == state
 
 
-def test_an_event_gives_no_more_than_its_own_fields() -> None:
-    """Server-owned and unknown fields of an event are dropped, null optional ones left out."""
+def test_an_event_has_only_its_own_fields() -> None:
+    """Server-owned and unknown fields and null optional fields of an event are dropped."""
     event = EVENT | {"UserID": "eve", "RecordID": "9", "Hash": "x", "Extra": 1, "Name": None, "NodeID": "n"}
     assert build_event_record(3, "now", "admin", event) == {
         "RecordID": "000000000003", "Timestamp": "now", "UserID": "admin", **EVENT, "NodeID": "n",
@@ -135,8 +135,8 @@ def test_an_event_gives_no_more_than_its_own_fields() -> None:
 
 
 @pytest.mark.parametrize("state", [2**53, {"deep": [1, -(2**53)]}, float("nan"), "\ud800", {"\udfff": 1}])
-def test_a_state_without_canonical_form_is_refused_by_name(state: Any) -> None:
-    """The error names the member at fault."""
+def test_a_state_without_canonical_form_is_rejected_by_name(state: Any) -> None:
+    """The error names the invalid member."""
     with pytest.raises(WorkspaceError) as caught:
         draft_event("u", EVENT | {"AfterState": {"here": state}})
     errors: Any = caught.value.members["errors"]
@@ -144,34 +144,34 @@ def test_a_state_without_canonical_form_is_refused_by_name(state: Any) -> None:
     assert errors[0]["field"].startswith("AfterState.here")
 
 
-def test_a_record_that_no_store_takes_is_refused() -> None:
-    """Numbers that grow when they are written out do not get past the limit of a record."""
+def test_a_too_large_record_is_rejected() -> None:
+    """Numbers that grow in canonical form count towards the size limit of a record."""
     with pytest.raises(WorkspaceError) as caught:
         draft_event("u", EVENT | {"AfterState": {"n": [1e20] * (MAX_RECORD_BYTES // 22)}})
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "RECORD_TOO_LARGE")
 
 
-def test_each_kind_of_record_projects_its_actor_and_time() -> None:
-    """Filters see actor and own time of events, amendments and transitions alike."""
+def test_filter_fields_have_actor_and_time() -> None:
+    """Filter fields have the actor and time of events, amendments and decisions."""
     for actor, time in (("UserID", "Timestamp"), ("AmendedBy", "AmendedAt"), ("RejectedBy", "RejectedAt")):
         assert project_record({actor: "u", time: "t", "Other": 1}) == {"UserID": "u", "Timestamp": "t"}
 
 
 @pytest.mark.parametrize("text", ["", None, 0, "1", "0" * 11, "0" * 13, "\u0660" * 12, "00000000000a", 12 * "1" + "\n"])
-def test_what_is_no_record_id_names_no_sequence(text: Any) -> None:
-    """A RecordID is 12 ASCII digits."""
+def test_malformed_record_ids_have_no_sequence(text: Any) -> None:
+    """A RecordID has 12 ASCII digits."""
     assert sequence_of(text) is None
     assert sequence_of(record_id(42)) == 42
 
 
 def test_a_sound_chain_has_no_fault() -> None:
-    """Walking what was sealed finds nothing, an empty chain neither."""
+    """A sealed chain and an empty chain have no fault."""
     assert find_first_fault(chain(5), GENESIS) is None
     assert find_first_fault([], GENESIS) is None
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "reason"),
     [
         (lambda records: records.pop(2), "000000000003 is missing"),
         (lambda records: records[2].update(Name="other"), "000000000003 does not match the digest of its content"),
@@ -179,14 +179,14 @@ def test_a_sound_chain_has_no_fault() -> None:
         (lambda records: records.insert(3, records[2]), "000000000004 is missing"),
     ],
 )
-def test_a_damaged_chain_is_found_out(damage: Any, told: str) -> None:
-    """Each kind of tampering is found at the record where it begins."""
+def test_a_damaged_chain_has_a_fault(damage: Any, reason: str) -> None:
+    """Each kind of tampering is found at the first changed record."""
     records = chain(5)
     damage(records)
-    assert told in str(find_first_fault(records, GENESIS))
+    assert reason in str(find_first_fault(records, GENESIS))
 
 
-def test_append_ids_stay_outside() -> None:
-    """What a caller reads does not hold the append id."""
+def test_append_ids_are_not_returned() -> None:
+    """Replies do not contain the append id."""
     record: ChainRecord = seal_record(draft_event("u", EVENT), 1, AT, GENESIS, "secret-append-id")
     assert b"secret-append-id" not in to_json(record)

@@ -1,4 +1,4 @@
-"""The published test vectors hold, and docs/audit-trail.md shows them."""
+"""The published test vectors are correct, and docs/audit-trail.md shows them."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ PAGE = (ROOT / "docs" / "audit-trail.md").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
 def test_the_vectors_follow_from_the_rule(chain: dict[str, Any]) -> None:
-    """Genesis, hashes, links and root, made with hashlib and rfc8785 alone; the engine seals the same bytes."""
+    """Genesis hashes, hashes, links and roots match hashlib and rfc8785, and the engine writes the same bytes."""
     lines = ("oi-provenance/v1", chain["workspace"], chain["target"], chain["scopeKey"])
     previous = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     assert chain["genesis"] == previous == genesis_hash(*lines[1:])
@@ -45,7 +45,7 @@ def test_the_vectors_follow_from_the_rule(chain: dict[str, Any]) -> None:
 
 
 def test_the_page_shows_the_vectors() -> None:
-    """Whoever writes another verifier finds genesis hashes, roots and one chain in full on the page."""
+    """The page has genesis hashes, roots and one complete chain for authors of other verifiers."""
     for chain in CHAINS:
         assert chain["genesis"] in PAGE
         assert chain["merkleRoot"] in PAGE
@@ -53,13 +53,13 @@ def test_the_page_shows_the_vectors() -> None:
         assert f"{bytes.fromhex(vector['canonicalHex']).decode()}\n{vector['hash']}\n" in PAGE
 
 
-def test_the_proof_vectors_are_what_the_rule_gives() -> None:
-    """tests/vectors/proofs.json is what scripts/proof_vectors.py makes of the code."""
+def test_the_proof_vectors_are_current() -> None:
+    """tests/vectors/proofs.json is the current output of scripts/proof_vectors.py."""
     assert TARGET.read_text(encoding="utf-8") == build_vectors(), "run: .venv/bin/python -m scripts.proof_vectors"
 
 
-def test_the_proof_vectors_hold() -> None:
-    """Each checkpoint opens, each record is in each tree that covers it, each tree begins with the smaller ones."""
+def test_the_proof_vectors_are_valid() -> None:
+    """Each checkpoint is valid, and all inclusion and consistency proofs verify."""
     whole = json.loads(TARGET.read_text(encoding="utf-8"), parse_int=parse_json_integer)
     place = (whole["workspace"], whole["target"], whole["scopeKey"])
     key = VerifierKey.parse(whole["verifierKey"])

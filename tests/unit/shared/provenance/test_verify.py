@@ -1,4 +1,4 @@
-"""The offline verifier as a command."""
+"""Command line of the offline verifier."""
 
 import asyncio
 import json
@@ -38,8 +38,8 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 @pytest.mark.usefixtures("plant")
-def test_it_runs_on_three_libraries(tmp_path: Path) -> None:
-    """Beside the standard library nothing but cryptography and rfc8785 is loaded."""
+def test_only_three_libraries_are_imported(tmp_path: Path) -> None:
+    """The command imports only cryptography and rfc8785 besides the standard library."""
     program = (
         "import sys; from shared.provenance.verify import main; status = main(sys.argv[1:]); "
         "names = {name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names); "
@@ -55,8 +55,8 @@ def test_it_runs_on_three_libraries(tmp_path: Path) -> None:
     assert set(json.loads(loaded.replace("'", '"'))) - {"sitecustomize", "usercustomize"} <= ALLOWED
 
 
-async def test_it_runs_where_nothing_else_is_installed(plant: Ledger, tmp_path: Path) -> None:
-    """A folder with the two libraries and the provenance package alone verifies an export against its checkpoint."""
+async def test_no_other_package_is_required(plant: Ledger, tmp_path: Path) -> None:
+    """A folder with only the two libraries and the provenance package verifies an export against its checkpoint."""
     made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
@@ -74,7 +74,7 @@ async def test_it_runs_where_nothing_else_is_installed(plant: Ledger, tmp_path: 
 
 
 def _alone(folder: Path) -> Path:
-    """Make a folder that Python finds nothing in but the verifier and its two libraries."""
+    """Create a folder with only the verifier and its two libraries."""
     (folder / "shared").mkdir(parents=True)
     (folder / "shared" / "__init__.py").write_bytes((ROOT / "shared" / "__init__.py").read_bytes())
     (folder / "shared" / "provenance").symlink_to(ROOT / "shared" / "provenance")
@@ -85,8 +85,8 @@ def _alone(folder: Path) -> Path:
 
 
 @pytest.mark.usefixtures("plant")
-def test_scopes_belong_to_the_proof(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A chain is sound under its own scope alone."""
+def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A chain is valid under its own scope only."""
     options = ["--workspace", WORKSPACE, "--target", "DomainEvents", "--scope"]
     assert main([str(tmp_path / "batch.json"), *options, BATCH.scope_key]) == 0
     assert main([str(tmp_path / "batch.json"), *options, "batch/8"]) == 1
@@ -95,16 +95,16 @@ def test_scopes_belong_to_the_proof(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.usefixtures("plant")
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"a":1,"a":2}]', "[NaN", '"x"', "[" * 100_000])
-def test_what_is_no_export_cannot_be_told(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 2, without a verdict."""
+def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is not an export causes exit status 2 without a verdict."""
     (tmp_path / "bad.json").write_text(content)
     assert main([str(tmp_path / "bad.json"), *OPTIONS]) == 2
     assert capsys.readouterr().err.startswith("cannot tell: ")
 
 
 @pytest.mark.usefixtures("plant")
-def test_files_and_keys_that_cannot_be_used_are_no_verdict(tmp_path: Path) -> None:
-    """A missing file, a bad key and half the options exit 2."""
+def test_unusable_files_and_keys_have_no_verdict(tmp_path: Path) -> None:
+    """A missing file, an invalid key and incomplete options cause exit status 2."""
     file = str(tmp_path / "export.json")
     assert main([str(tmp_path / "none.json"), *OPTIONS]) == 2
     assert main([file, *OPTIONS, "--key", "x"]) == 2
@@ -112,8 +112,8 @@ def test_files_and_keys_that_cannot_be_used_are_no_verdict(tmp_path: Path) -> No
     assert main([file, *OPTIONS, "--key", "x", "--checkpoint", file]) == 2
 
 
-async def test_a_checkpoint_of_another_key_is_broken(plant: Ledger, tmp_path: Path) -> None:
-    """A note that the given key did not sign does not pass."""
+async def test_a_checkpoint_of_another_key_is_rejected(plant: Ledger, tmp_path: Path) -> None:
+    """A note of another key is rejected."""
     made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
@@ -138,7 +138,7 @@ class _Service(BaseHTTPRequestHandler):
             return
         window = range(int(query["fromSequence"]), int(query.get("toSequence", "1000000000000")) + 1)
         found = [record for place, record in self.records.items() if place in window]
-        # Two records a page, as when a page is cut short for its size.
+        # Two records per page, like pages that are limited by their size.
         body = json.dumps(found[::-1][:2]).encode()
         self.send_response(200)
         self.send_header("x-provenance-has-more", "true" if len(found) > 2 else "false")
@@ -157,12 +157,12 @@ class _Service(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Keep quiet."""
+        """Suppress the log."""
 
 
 @pytest.fixture
 def address(tmp_path: Path, plant: Ledger) -> Iterator[str]:
-    """A service that answers queries of the first chain."""
+    """A service that returns records of the first chain."""
     _Service.records = dict(enumerate(json.loads((plant.folder / "export.json").read_text()), start=1))
     _Service.note, _Service.refusal = None, 404
     with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
@@ -173,10 +173,10 @@ def address(tmp_path: Path, plant: Ledger) -> Iterator[str]:
         thread.join()
 
 
-def test_fetch_pages_a_chain_into_one_export(
+def test_fetch_writes_a_chain_into_one_export(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Pages that are cut short are completed, and the file verifies."""
+    """Truncated pages are completed, and the file verifies."""
     out = str(tmp_path / "fetched.json")
     monkeypatch.setenv("OI_TOKEN", TOKEN)
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", out]) == 0
@@ -184,8 +184,8 @@ def test_fetch_pages_a_chain_into_one_export(
     assert "sound: 5 records" in capsys.readouterr().out
 
 
-def test_fetch_says_what_went_wrong(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No token, a refusal, no service and no web address exit 2 and leave no file."""
+def test_fetch_reports_errors(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing token, a rejection, an unreachable service and an invalid address cause exit status 2, no file."""
     out = tmp_path / "fetched.json"
     monkeypatch.delenv("OI_TOKEN", raising=False)
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 2
@@ -197,10 +197,10 @@ def test_fetch_says_what_went_wrong(tmp_path: Path, address: str, monkeypatch: p
 
 @pytest.mark.parametrize("said", ["000000000001", "999999999999", 5, None])
 @pytest.mark.parametrize("place", [1, 5])
-def test_fetch_ends_whatever_a_record_says(
+def test_fetch_ignores_record_ids(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, place: int, said: object
 ) -> None:
-    """The RecordID in a record is for the verifier to judge: it leads no page astray."""
+    """The RecordIDs of records do not affect the download."""
     _Service.records[place] |= {"RecordID": said}
     sound = said == record_id(place)
     out = tmp_path / "fetched.json"
@@ -210,8 +210,8 @@ def test_fetch_ends_whatever_a_record_says(
     assert main([str(out), *OPTIONS]) == (0 if sound else 1)
 
 
-def test_fetch_gets_past_a_gap(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records far behind a gap are fetched, for the verifier to name the gap."""
+def test_fetch_continues_after_a_gap(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records after a long gap are fetched, so that the verifier can report the gap."""
     _Service.records[LAST_SEQUENCE] = _Service.records.pop(4)
     out = tmp_path / "fetched.json"
     monkeypatch.setenv("OI_TOKEN", TOKEN)
@@ -220,19 +220,17 @@ def test_fetch_gets_past_a_gap(tmp_path: Path, address: str, monkeypatch: pytest
     assert main([str(out), *OPTIONS]) == 1
 
 
-def test_fetch_shows_no_token(
+def test_fetch_does_not_print_tokens(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A token that no header can carry is refused without being shown."""
+    """A token with invalid characters is rejected without printing it."""
     monkeypatch.setenv("OI_TOKEN", f"{TOKEN}\n")
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(tmp_path / "fetched.json")]) == 2
     assert TOKEN not in capsys.readouterr().err
 
 
-async def test_a_last_time_that_has_not_come_is_noted(
-    plant: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Whose clock is wrong cannot be told here: the chain is sound, and the note says what to look at."""
+async def test_a_future_time_is_reported(plant: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A last record in the future is valid, with a warning that names its time."""
     file = tmp_path / "export.json"
     assert main([str(file), *OPTIONS]) == 0
     assert capsys.readouterr().err == ""
@@ -247,8 +245,8 @@ async def test_a_last_time_that_has_not_come_is_noted(
 
 
 @pytest.mark.usefixtures("plant")
-def test_an_unforeseen_error_is_no_broken_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 1 says that a chain is broken; a scope that is no text cannot be told."""
+def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unexpected errors cause exit status 2, since 1 means that the chain is broken."""
     assert main([str(tmp_path / "batch.json"), *OPTIONS[:3], "DomainEvents", "--scope", "\udcff"]) == 2
     assert capsys.readouterr().err.startswith("cannot tell: ")
 
@@ -257,7 +255,7 @@ def test_an_unforeseen_error_is_no_broken_chain(tmp_path: Path, capsys: pytest.C
 async def fetched(
     plant: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], list[str]]:
-    """A chain that was fetched with its newest checkpoint, and the commands that fetch and that verify it."""
+    """A fetched chain with its newest checkpoint, and the commands to fetch and to verify it."""
     made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     _Service.note, _Service.refusal = made.note.decode(), 0
@@ -268,10 +266,10 @@ async def fetched(
     return fetch, [out, *OPTIONS, "--key", str(await plant.checkpoints.verifier_key())]
 
 
-def test_a_key_is_all_that_a_fetched_chain_needs(
+def test_the_saved_checkpoint_is_used_by_default(
     tmp_path: Path, fetched: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The newest signed checkpoint lies beside the export: a tail cut off and a rewritten chain are found."""
+    """The saved checkpoint is used by default: a truncated and a rewritten chain are found."""
     _, verify = fetched
     out = tmp_path / "fetched.json"
     assert (tmp_path / "fetched.json.checkpoint").read_text() == _Service.note
@@ -287,7 +285,7 @@ def test_a_key_is_all_that_a_fetched_chain_needs(
 async def test_a_chain_rewritten_after_it_was_signed_is_found(
     fetched: tuple[list[str], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With every hash mended it is sound in itself, and not what was signed."""
+    """A consistently rewritten chain is valid by itself but differs from its checkpoint."""
     _, verify = fetched
     async with ledger(tmp_path / "second") as second:
         await second.fill(PLATFORM, 5)
@@ -298,19 +296,19 @@ async def test_a_chain_rewritten_after_it_was_signed_is_found(
 
 
 @pytest.mark.usefixtures("plant")
-def test_without_a_checkpoint_a_key_cannot_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says where one would be."""
+def test_a_missing_checkpoint_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a checkpoint the error names its expected path."""
     key = (ROOT / "tests" / "vectors" / "proofs.json").read_text()
     assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", json.loads(key)["verifierKey"]]) == 2
-    told = capsys.readouterr().err
-    assert f"no signed checkpoint: fetch saves one as {tmp_path}/export.json.checkpoint" in told
+    error = capsys.readouterr().err
+    assert f"no signed checkpoint: fetch saves one as {tmp_path}/export.json.checkpoint" in error
 
 
 @pytest.mark.parametrize("refusal", [404, 409])
-async def test_a_kept_checkpoint_outlives_what_the_service_has(
+async def test_a_saved_checkpoint_is_only_replaced_by_a_newer_one(
     plant: Ledger, fetched: tuple[list[str], list[str]], refusal: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither a service that has none, nor one with an older one, takes it away; a newer one takes its place."""
+    """A saved checkpoint is only replaced by a newer one."""
     fetch, verify = fetched
     newest = str(_Service.note)
     _Service.refusal = refusal
@@ -332,10 +330,10 @@ async def test_a_kept_checkpoint_outlives_what_the_service_has(
 
 
 @pytest.mark.parametrize("note", [None, 5, "", "text", "origin\nx\nroot\n\n", "origin\n5\n"])
-def test_what_is_no_checkpoint_is_not_kept(
+def test_an_invalid_checkpoint_is_not_saved(
     fetched: tuple[list[str], list[str]], note: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nor the chain that comes with it."""
+    """An invalid checkpoint is not saved, and neither is its chain."""
     fetch, verify = fetched
     _Service.note = note
     assert main(fetch) == 2
@@ -343,10 +341,10 @@ def test_what_is_no_checkpoint_is_not_kept(
     assert main(verify) == 0
 
 
-async def test_lines_of_earlier_keys_may_be_given_too(
+async def test_notes_of_retired_keys_verify(
     plant: Ledger, fetched: tuple[list[str], list[str]], tmp_path: Path
 ) -> None:
-    """A note of a retired key verifies with the line that was published in its time."""
+    """A note of a retired key verifies with the key's published line."""
     _, verify = fetched
     rotate(tmp_path / "checkpoint-key.pem")
     new = str(await plant.checkpoints.verifier_key())

@@ -1,4 +1,4 @@
-"""The tamper matrix: whatever is done to the file is found, at the right place and by the right name."""
+"""Tampering matrix: each change of the file is found, with the correct position and reason."""
 
 import json
 import sqlite3
@@ -26,7 +26,7 @@ type Tampering = Callable[[sqlite3.Connection], Any]
     params=[DEFAULT_PARALLEL, windows_of(1), windows_of(2), windows_of(4)], ids=["whole", "by1", "by2", "by4"]
 )
 async def plant(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
-    """A chain of nine records, and one of another scope; walked as one, and in windows that are walked apart."""
+    """A chain of nine records, and one of another scope; verified at once and in parallel windows."""
     async with ledger(tmp_path, request.param) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, COUNT)
@@ -34,7 +34,7 @@ async def plant(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
 
 
 def sql(*statements: str) -> Tampering:
-    """Return a tampering by SQL; ``@`` stands for the chain's number."""
+    """Return a function that tampers by SQL; ``@`` is replaced by the chain's number."""
 
     def work(connection: sqlite3.Connection) -> None:
         for statement in statements:
@@ -44,7 +44,7 @@ def sql(*statements: str) -> Tampering:
 
 
 def reseal(first: int, change: Callable[[dict[str, Any]], None], *, last: int = COUNT, head: bool = True) -> Tampering:
-    """Return a forger's work who knows the rule: change a record, then mend hashes, links and filter fields."""
+    """Return a function that changes a record and then repairs hashes, links and filter fields."""
 
     def work(connection: sqlite3.Connection) -> None:
         rows = dict(connection.execute(f"SELECT sequence, canonical FROM records WHERE chain = {CHAIN}"))
@@ -62,8 +62,8 @@ def reseal(first: int, change: Callable[[dict[str, Any]], None], *, last: int = 
 
 
 def put(connection: sqlite3.Connection, sequence: int, value: dict[str, Any], canonical: bytes | None = None) -> str:
-    """Replace a row by a record that is sound in itself."""
-    # Deeper than the service writes, too.
+    """Replace a row by a record that is valid by itself."""
+    # Also deeper than the service's limit.
     text = canonical or rfc8785.dumps(value)
     fields = fields_of(value)
     columns = ", ".join(f"{name} = ?" for name in ("canonical", "hash", *fields))
@@ -73,13 +73,13 @@ def put(connection: sqlite3.Connection, sequence: int, value: dict[str, Any], ca
 
 
 def swap(one: int, other: int) -> Tampering:
-    """Exchange two records' places."""
+    """Return a function that swaps two records."""
     moves = ((one, 99), (other, one), (99, other))
     return sql(*(f"UPDATE records SET sequence = {to} WHERE chain = @ AND sequence = {place}" for place, to in moves))
 
 
 def nested(depth: int) -> Callable[[dict[str, Any]], None]:
-    """Return the change of a record into one of so many levels."""
+    """Return a function that nests a record to a number of levels."""
     state: Any = {}
     for _ in range(depth - 2):
         state = [state]
@@ -87,19 +87,19 @@ def nested(depth: int) -> Callable[[dict[str, Any]], None]:
 
 
 def mended(first: int, name: str, value: Any) -> Tampering:
-    """Return the change of a member to what is no text, hashes and filter fields mended."""
+    """Return a function that sets a member to an invalid value and repairs hashes and filter fields."""
     return reseal(first, lambda record: record.update({name: value}))
 
 
 def copy_over(source: str, sequence: int) -> Tampering:
-    """Put a copy of another row's content in a record's place."""
+    """Return a function that copies another row's content to a record."""
     names = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id"
     columns = f"({names}) = (SELECT {names} FROM records WHERE {source})"
     return sql(f"UPDATE records SET {columns} WHERE chain = @ AND sequence = {sequence}")
 
 
 def fork_beside(connection: sqlite3.Connection) -> None:
-    """Add a second record with the sequence and the predecessor of the fifth; the table no longer forbids it."""
+    """Add a second record with the sequence and the predecessor of the fifth, without the table's constraint."""
     connection.execute("CREATE TABLE forged AS SELECT * FROM records")
     connection.execute("DROP TABLE records")
     connection.execute("ALTER TABLE forged RENAME TO records")
@@ -112,13 +112,13 @@ def fork_beside(connection: sqlite3.Connection) -> None:
 
 
 def fork_in_place(connection: sqlite3.Connection) -> None:
-    """Let the sixth record claim the predecessor of the fifth."""
+    """Link the sixth record to the predecessor of the fifth."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 5").fetchone()
     put(connection, 6, json.loads(text) | {"RecordID": record_id(6)})
 
 
 def spaced(connection: sqlite3.Connection) -> None:
-    """Store the last record with a space in it, hash and head mended."""
+    """Store the last record with a space in it, and repair hash and head."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 9").fetchone()
     hashed = put(connection, 9, json.loads(text), text.replace(b":", b": ", 1))
     connection.execute("UPDATE chains SET hash = ? WHERE target = 'PlatformConfig'", (hashed,))
@@ -253,7 +253,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
 
 @pytest.mark.parametrize("name", MATRIX)
 async def test_each_tampering_is_found(plant: Ledger, name: str) -> None:
-    """The first bad record is named, with what is wrong about it; the other chain stays sound."""
+    """The first invalid record is named with a reason, and the other chain is valid."""
     tampering, broken_at, reason = MATRIX[name]
     assert (await plant.verify(PLATFORM)).chain_valid
     plant.tamper(tampering)
@@ -266,7 +266,7 @@ async def test_each_tampering_is_found(plant: Ledger, name: str) -> None:
 
 @pytest.mark.parametrize("tampering", [fork_beside, fork_in_place])
 async def test_a_fork_is_found(plant: Ledger, tampering: Tampering) -> None:
-    """A second record that claims a predecessor is named by its own Hash."""
+    """A second record with the same predecessor is named by its Hash."""
     before = {record.hash for record in await plant.records(PLATFORM)}
     plant.tamper(tampering)
     verdict = await plant.verify(PLATFORM)
@@ -276,21 +276,21 @@ async def test_a_fork_is_found(plant: Ledger, tampering: Tampering) -> None:
 
 
 def copied_past_the_end(connection: sqlite3.Connection) -> None:
-    """Put a copy of the third record past the last."""
+    """Copy the third record past the last."""
     names = [row[1] for row in connection.execute("PRAGMA table_info(records)")]
     copied = ", ".join({"sequence": "10", "append_id": "'copy'"}.get(name, name) for name in names)
     connection.execute(f"INSERT INTO records SELECT {copied} FROM records WHERE chain = {CHAIN} AND sequence = 3")
 
 
 def forked_past_the_end(connection: sqlite3.Connection) -> None:
-    """Put another story of the third record past the last."""
+    """Append a changed third record past the last."""
     copied_past_the_end(connection)
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 3").fetchone()
     put(connection, 10, json.loads(text) | {"Description": "the other story"})
 
 
 def counted(connection: sqlite3.Connection) -> None:
-    """Have the head name the record past the end."""
+    """Return a function that also updates the head item to the record past the end."""
     row = f"FROM records WHERE chain = chains.chain AND sequence = 10) {OF_PLATFORM}"
     connection.execute(f"UPDATE chains SET sequence = 10, hash = (SELECT hash {row}")
 
@@ -300,10 +300,10 @@ OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 
 @pytest.mark.parametrize("head", [lambda _: None, counted], ids=["head as it was", "head moved"])
 @pytest.mark.parametrize("tampering", [copied_past_the_end, forked_past_the_end], ids=["copy", "fork"])
-async def test_a_copy_is_no_fork_here_and_offline(
+async def test_a_copy_is_not_a_fork(
     plant: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A copied record is named by its place, a second story by its Hash, wherever the head ends, by both verifiers."""
+    """Both verifiers name a copied record by its RecordID and a changed one by its Hash, with any head item."""
     await plant.checkpoints.create(PLATFORM)
     plant.tamper(tampering)
     plant.tamper(head)
@@ -318,8 +318,8 @@ async def test_a_copy_is_no_fork_here_and_offline(
     assert ("fork" in said) == fork
 
 
-async def test_a_broken_record_goes_before_a_fork(plant: Ledger) -> None:
-    """With a fork beside the chain and a record edited later, the record is named and the fork is told."""
+async def test_a_broken_record_is_named_before_a_fork(plant: Ledger) -> None:
+    """With a fork and a later edited record, the record is named and the fork is reported."""
     plant.tamper(fork_beside)
     plant.tamper(sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))
     verdict = await plant.verify(PLATFORM)
@@ -351,8 +351,8 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
 
 
 @pytest.mark.parametrize("name", CONSISTENT)
-async def test_what_is_consistent_in_itself_is_found_by_the_checkpoint(plant: Ledger, name: str) -> None:
-    """A forger who mends everything is betrayed by the newest checkpoint."""
+async def test_consistent_rewrites_are_found_by_the_checkpoint(plant: Ledger, name: str) -> None:
+    """A chain that was rewritten consistently differs from its newest checkpoint."""
     tampering, broken_at, reason = CONSISTENT[name]
     made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
@@ -365,7 +365,7 @@ async def test_what_is_consistent_in_itself_is_found_by_the_checkpoint(plant: Le
 
 
 async def test_a_forged_checkpoint_is_found(plant: Ledger) -> None:
-    """A checkpoint that this workspace's key did not sign disagrees, whatever it says."""
+    """A checkpoint that this workspace's key did not sign is not trusted."""
     made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     (file,) = (plant.folder / "checkpoints").rglob(made.name[-12:])
@@ -377,10 +377,10 @@ async def test_a_forged_checkpoint_is_found(plant: Ledger) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in MATRIX if "projection" not in name and "head" not in name.split()])
-async def test_the_offline_verifier_finds_what_shows_in_an_export(
+async def test_the_offline_verifier_finds_faults_of_an_export(
     plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What verification finds is found in an export too, from the checkpoint alone where the tail is cut."""
+    """Faults are also found in an export; a truncated end is found by the checkpoint."""
     await plant.checkpoints.create(PLATFORM)
     tampering, broken_at, _ = MATRIX[name]
     plant.tamper(tampering)
@@ -390,7 +390,7 @@ async def test_the_offline_verifier_finds_what_shows_in_an_export(
 
 
 async def test_the_offline_verifier_finds_forks_and_rewrites(plant: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
-    """Forks are named by Hash, and a chain rewritten whole does not fit its checkpoint."""
+    """Forks are named by Hash, and a rewritten chain differs from its checkpoint."""
     await plant.checkpoints.create(PLATFORM)
     assert await offline(plant) == 0
     assert capsys.readouterr().out == "sound: 9 records, checkpoint of 9 agrees\n"
@@ -415,7 +415,7 @@ async def offline(plant: Ledger) -> int:
     return main([str(file), *options])
 
 
-async def test_a_chain_starts_where_its_workspace_says(plant: Ledger) -> None:
-    """The first record's PreviousHash is the chain's own genesis hash."""
+async def test_a_chain_starts_with_its_genesis_hash(plant: Ledger) -> None:
+    """The first record's PreviousHash must be the chain's own genesis hash."""
     first = json.loads((await plant.records(BATCH))[0].canonical)
     assert first["PreviousHash"] == genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)

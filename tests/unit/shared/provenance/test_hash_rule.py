@@ -1,4 +1,4 @@
-"""The form of a record's own time."""
+"""Format of a record's time."""
 
 from datetime import UTC, date, datetime
 
@@ -13,14 +13,14 @@ TIME = "2026-01-05T08:00:00.000000Z"
 
 
 @given(st.datetimes())
-def test_what_the_service_writes_has_the_form(instant: datetime) -> None:
-    """Every instant that there is."""
+def test_times_of_the_service_are_valid(instant: datetime) -> None:
+    """All times that the service can write are valid."""
     assert is_time(rfc3339(instant.replace(tzinfo=UTC)))
 
 
 @pytest.mark.parametrize("year", [0, 1, 1900, 2000, 2023, 2024, 9999])
-def test_only_days_that_there_are_have_the_form(year: int) -> None:
-    """By the calendar, leap years included."""
+def test_only_calendar_days_are_valid(year: int) -> None:
+    """Only days of the calendar are valid, including leap years."""
     for month in range(14):
         for day in range(33):
             try:
@@ -31,8 +31,8 @@ def test_only_days_that_there_are_have_the_form(year: int) -> None:
 
 
 @given(st.integers(0, len(TIME)), st.characters() | st.just(""), st.integers(0, 1))
-def test_no_other_character_stands_in_it(place: int, character: str, taken: int) -> None:
-    """A character replaced, put in or taken out leaves the form only where a digit becomes another one."""
+def test_other_characters_are_invalid(place: int, character: str, taken: int) -> None:
+    """A replaced, inserted or removed character is invalid, except a digit replaced by another."""
     text = TIME[:place] + character + TIME[place + taken :]
     same_form = len(text) == len(TIME) and all(
         one == other or (one in "0123456789" and other in "0123456789") for one, other in zip(text, TIME, strict=True)
@@ -47,6 +47,6 @@ def test_no_other_character_stands_in_it(place: int, character: str, taken: int)
      "2026-01-31T08:00:00,000000Z", "2026-01-31t08:00:00.000000Z", "2026-01-31T08:00:00.000000z",
      "2026-01-31T08:00:00.00000\uff10Z", f"{TIME}\n", ""],
 )  # fmt: skip
-def test_no_other_form_passes(text: str) -> None:
-    """What other readers of ISO 8601 forgive."""
+def test_other_formats_are_invalid(text: str) -> None:
+    """Other ISO 8601 formats are invalid."""
     assert not is_time(text)

@@ -1,4 +1,4 @@
-"""The key that signs checkpoints is replaced with no sound chain called broken, and not replaced where it is lost."""
+"""Rotation of the key that signs checkpoints: valid chains remain valid, and a lost key is not replaced."""
 
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -26,11 +26,11 @@ START = 1_767_600_000
 
 @dataclass
 class Keys:
-    """A key of one kind of store.
+    """A key in one kind of store.
 
     Attributes:
-        old: the signer of a process that began before the key was replaced.
-        replace: replaces it, and gives the signer of a process that begins afterwards.
+        old: signer of a process that was started before the rotation.
+        replace: rotates the key, and returns the signer of a process that is started afterwards.
     """
 
     old: NoteSigner
@@ -48,7 +48,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 @pytest.fixture(params=["file", "key vault double"])
 async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Keys]:
-    """A key of each kind."""
+    """A key of each kind of store."""
     async with AsyncExitStack() as stack:
         if request.param == "file":
             path, notes = tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"
@@ -75,13 +75,13 @@ def signing(plant: Ledger, signer: NoteSigner) -> Checkpoints:
 
 
 async def sound(plant: Ledger, checkpoints: Checkpoints) -> bool:
-    """Tell whether a process finds both chains sound."""
+    """Return whether a process finds both chains valid."""
     verifier = ChainVerifier(plant.store, workspace, checkpoints)
     return all([(await verifier.verify(chain)).chain_valid for chain in (PLATFORM, BATCH)])
 
 
-async def test_a_replaced_key_is_trusted_and_signs_no_more(plant: Ledger, keys: Keys) -> None:
-    """Chains stay sound and grow; new notes are the new key's, whose line is published, in processes old and new."""
+async def test_a_replaced_key_is_trusted_but_does_not_sign(plant: Ledger, keys: Keys) -> None:
+    """After a rotation chains remain valid and grow; old and new processes sign with the new, published key."""
     before = signing(plant, keys.old)
     assert await before.create_all() == 2
     old = await before.verifier_key()
@@ -91,7 +91,7 @@ async def test_a_replaced_key_is_trusted_and_signs_no_more(plant: Ledger, keys: 
     for checkpoints in (after, before):
         assert await sound(plant, checkpoints)
         assert (await checkpoints.current(BATCH)).checkpoint.size == 3
-    # Whoever has one of both keys can verify what was signed before.
+    # Either key verifies earlier notes.
     given = (await after.current(BATCH)).stored.note
     for key in (old, new):
         assert open_checkpoint(given, key, origin_of(WORKSPACE, *BATCH)).size == 3
@@ -102,7 +102,7 @@ async def test_a_replaced_key_is_trusted_and_signs_no_more(plant: Ledger, keys: 
     assert open_checkpoint(made.note, new, origin).size == 5
     with pytest.raises(NoteError):
         open_checkpoint(made.note, old, origin)
-    # Those of a process that goes on from before are trusted, too.
+    # Checkpoints of an older process are trusted, too.
     for checkpoints in (before, after):
         assert await sound(plant, checkpoints)
         await plant.fill(BATCH, 1)
@@ -113,8 +113,8 @@ async def test_a_replaced_key_is_trusted_and_signs_no_more(plant: Ledger, keys: 
     assert VerifierKey.parse(str(new)) == new
 
 
-async def test_a_file_that_was_put_in_the_keys_place_signs(plant: Ledger, tmp_path: Path) -> None:
-    """Without a command, too, the earlier key stays trusted; the running process goes over to the new one."""
+async def test_a_manually_replaced_key_file_signs(plant: Ledger, tmp_path: Path) -> None:
+    """A manually replaced key file signs, the earlier key remains trusted, and the running process uses the new one."""
     assert await plant.checkpoints.create_all() == 2
     async with ledger(tmp_path / "elsewhere") as other:
         await other.checkpoints.verifier_key()
@@ -127,8 +127,8 @@ async def test_a_file_that_was_put_in_the_keys_place_signs(plant: Ledger, tmp_pa
 
 
 @pytest.mark.parametrize("left", ["nothing", "rubbish"])
-async def test_a_lost_key_is_not_made_anew(plant: Ledger, tmp_path: Path, left: str) -> None:
-    """Nothing is signed, in this process or a new one; what was signed is judged as before, until the key is back."""
+async def test_a_lost_key_is_not_replaced(plant: Ledger, tmp_path: Path, left: str) -> None:
+    """Without the key nothing is signed, in old and new processes; existing checkpoints are verified as before."""
     assert await plant.checkpoints.create_all() == 2
     path, aside = tmp_path / "checkpoint-key.pem", tmp_path / "aside"
     path.rename(aside)
@@ -150,7 +150,7 @@ async def test_a_lost_key_is_not_made_anew(plant: Ledger, tmp_path: Path, left: 
 
 
 async def test_without_any_key_there_is_no_verdict(plant: Ledger, tmp_path: Path) -> None:
-    """Neither sound nor broken: who took the keys away may have rewritten the chain, or not."""
+    """Without any key a chain is neither valid nor broken, since it may have been rewritten."""
     assert await plant.checkpoints.create(BATCH) is not None
     (tmp_path / "checkpoint-key.pem").unlink()
     shutil.rmtree(tmp_path / "checkpoint-keys")
@@ -160,15 +160,15 @@ async def test_without_any_key_there_is_no_verdict(plant: Ledger, tmp_path: Path
     assert (await plant.verify(PLATFORM)).chain_valid
 
 
-async def test_a_key_that_signed_nothing_is_made_anew(plant: Ledger, tmp_path: Path) -> None:
-    """Where no checkpoint is kept there is nothing to lose."""
+async def test_an_unused_key_is_replaced(plant: Ledger, tmp_path: Path) -> None:
+    """A missing key without checkpoints is replaced."""
     first = await plant.checkpoints.verifier_key()
     (tmp_path / "checkpoint-key.pem").unlink()
     assert await plant.checkpoints.verifier_key() != first
 
 
-async def test_a_disabled_version_is_trusted_no_more(plant: Ledger) -> None:
-    """What a key signed that leaked proves nothing; the verdict says so."""
+async def test_a_disabled_version_is_not_trusted(plant: Ledger) -> None:
+    """Signatures of a disabled key are not trusted, and the verdict says so."""
     with KeyVaultDouble() as double:
         leaked = double.keys.create("notes", START)
         vault = Vault(double.uri, credential=Tokens(), options=double.options)
@@ -178,7 +178,7 @@ async def test_a_disabled_version_is_trusted_no_more(plant: Ledger) -> None:
         after = signing(plant, VaultNoteSigner(vault, "notes"))
         verdict = await ChainVerifier(plant.store, workspace, after).verify(BATCH)
         assert (verdict.chain_valid, "is not trusted" in verdict.reason) == (False, True)
-        # While the vault is away nobody knows whether another key is trusted by now.
+        # While the vault is unavailable, the set of trusted keys is unknown.
         double.down = True
         with pytest.raises(WorkspaceError) as caught:
             await ChainVerifier(plant.store, workspace, after).verify(BATCH)
@@ -186,18 +186,18 @@ async def test_a_disabled_version_is_trusted_no_more(plant: Ledger) -> None:
         await vault.close()
 
 
-class Turning(FileNoteSigner):
-    """A key that is replaced between the look at its public key and the signature."""
+class RotatingSigner(FileNoteSigner):
+    """A key that is rotated between the read of its public key and the signature."""
 
     async def sign(self, message: bytes) -> bytes:
-        """Sign with the key that comes next."""
+        """Sign with the next key."""
         rotate(self._path)
         return await super().sign(message)
 
 
-async def test_no_note_is_stored_that_its_key_does_not_verify(plant: Ledger, tmp_path: Path) -> None:
-    """It could never be taken away again."""
-    turning = signing(plant, Turning(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
+async def test_a_note_with_an_invalid_signature_is_not_stored(plant: Ledger, tmp_path: Path) -> None:
+    """A note that its key does not verify is not stored, since it could never be removed."""
+    turning = signing(plant, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
     with pytest.raises(NoteError):
         await turning.create(BATCH)
     assert await plant.checkpoints.find_newest(BATCH) is None
@@ -205,7 +205,7 @@ async def test_no_note_is_stored_that_its_key_does_not_verify(plant: Ledger, tmp
 
 
 async def test_a_command_replaces_the_key(plant: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says where the new public key is; without a data directory, or over rubbish, it changes nothing."""
+    """The command prints the new public key; without a data directory or with an invalid key it changes nothing."""
     assert await plant.checkpoints.create_all() == 2
     old = await plant.checkpoints.verifier_key()
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 0

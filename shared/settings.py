@@ -1,4 +1,4 @@
-"""Every setting of the service: one frozen model, read from the environment on first use."""
+"""Settings of the service: one frozen model, read from the environment at the first use."""
 
 import os
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 EMBEDDED_ENGINE: Final = "kusto-uri"
-"""File of a data directory that holds where its embedded query engine listens."""
+"""Name of the file in a data directory that contains the URL of its embedded query engine."""
 
 
 class Stores(StrEnum):
-    """Where state lives: files and SQLite under DATA_DIR, or the tenant's Azure services."""
+    """Kind of the stores: files and SQLite under DATA_DIR, or the tenant's Azure services."""
 
     EMBEDDED = "embedded"
     AZURE = "azure"
 
 
 class Settings(BaseModel):
-    """The app settings, by the name that the environment gives them."""
+    """App settings, with their names in the environment as aliases."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore")
 
@@ -37,8 +37,8 @@ class Settings(BaseModel):
         gt=0,
         le=15,
         alias="REFRESH_SECONDS",
-        description="How old the in-memory copy of catalog, keys and revocations may get; bounds how long a revoked "
-        "token still works on another instance.",
+        description="Maximum age in seconds of the in-memory copy of catalog, keys and revocations; a revoked token works on "
+        "other instances for at most this time.",
     )
     entra_tenant_id: str = Field(
         "", alias="ENTRA_TENANT_ID", description="Tenant whose Entra ID tokens `/workspace/api/keys` accepts."
@@ -47,18 +47,18 @@ class Settings(BaseModel):
     entra_authority: str = Field(
         "https://login.microsoftonline.com",
         alias="ENTRA_AUTHORITY",
-        description="Base address of OpenID discovery; a sovereign cloud has its own.",
+        description="Base address of OpenID discovery; differs in sovereign clouds.",
     )
     entra_console_client_id: str = Field(
         "",
         alias="ENTRA_CONSOLE_CLIENT_ID",
-        description="Client id of the app registration as which the web console signs people in; public. None: no such "
-        "button.",
+        description="Client id of the app registration with which the web console signs people in; public. If empty, the "
+        "console has no such button.",
     )
     kusto_uri: str = Field(
         "http://127.0.0.1:8088",
         alias="KUSTO_URI",
-        description="The Data Explorer cluster, or the embedded endpoint (plain http is taken on loopback only).",
+        description="The Data Explorer cluster, or the embedded endpoint (plain http is accepted on loopback only).",
     )
     kusto_database: str = Field("Telemetry", alias="KUSTO_DATABASE", description="The database queried there.")
     max_at_work: int = Field(
@@ -66,8 +66,8 @@ class Settings(BaseModel):
         ge=1,
         le=10_000,
         alias="MAX_AT_WORK",
-        description="Requests that an instance works on together, each for its first quarter of a second; others wait, "
-        "and in a crowd that stays are refused with 503 `OVERLOADED`.",
+        description="Requests that an instance processes together, each counted for a quarter of a second; others wait, "
+        "and under lasting overload are rejected with 503 `OVERLOADED`.",
     )
     query_timeout_seconds: int = Field(
         60, ge=1, le=200, alias="QUERY_TIMEOUT_SECONDS", description="Server time-out of a query."
@@ -86,14 +86,14 @@ class Settings(BaseModel):
     data_store_dns_suffix: str = Field(
         "documents.azure.com",
         alias="DATA_STORE_DNS_SUFFIX",
-        description="What the addresses of these accounts end with; a sovereign cloud has its own.",
+        description="Suffix of the addresses of these accounts; differs in sovereign clouds.",
     )
     continuation_secret: str = Field(
         "",
         repr=False,
         alias="CONTINUATION_SECRET",
         description="Signs the continuation tokens of document lists, the same on all instances; 32 characters or "
-        "more, a Key Vault reference. Embedded stores make their own.",
+        "more, a Key Vault reference. Embedded stores create their own.",
     )
     blob_endpoint: str = Field(
         "",
@@ -108,12 +108,12 @@ class Settings(BaseModel):
     token_key: str = Field(
         "token-signing",
         alias="TOKEN_KEY",
-        description="Name of the P-256 key there that signs tokens; a new version signs an hour after it was made.",
+        description="Name of the P-256 key there that signs tokens; a new version signs one hour after it was created.",
     )
     checkpoint_key: str = Field(
         "checkpoint-signing",
         alias="CHECKPOINT_KEY",
-        description="Name of the P-256 key there that signs checkpoints, whose first version signs, or `name/version`.",
+        description="Name of the P-256 key there that signs checkpoints with its first version, or `name/version`.",
     )
     public_url: str = Field(
         "",
@@ -124,7 +124,7 @@ class Settings(BaseModel):
     files_url: str = Field(
         "http://127.0.0.1:7071",
         alias="FILES_URL",
-        description="Address that links to files of the embedded stores begin with; the local host sets it to its own.",
+        description="Base address of links to files of the embedded stores; set by the local host.",
     )
     event_hubs_namespace: str = Field(
         "",
@@ -134,7 +134,7 @@ class Settings(BaseModel):
     event_hub_sources: str = Field(
         "",
         alias="EVENT_HUB_SOURCES",
-        description="Connections with an Event Hub of their own, as `hub/consumerGroup,...`; each gets a trigger.",
+        description="Connections with a separate Event Hub, as `hub/consumerGroup,...`; each gets a trigger.",
     )
     background_schedule: str = Field(
         "*/1 * * * * *",
@@ -160,22 +160,24 @@ class Settings(BaseModel):
     web_pubsub_endpoint: str = Field(
         "",
         alias="WEB_PUBSUB_ENDPOINT",
-        description="The Web PubSub service of the live stream; the local host sets its own.",
+        description="The Web PubSub service of the live stream; set by the local host.",
     )
     web_pubsub_access_key: str = Field(
         "",
         repr=False,
         alias="WEB_PUBSUB_ACCESS_KEY",
-        description="Access key of that service; left out, the app signs in with its managed identity.",
+        description="Access key of that service; if empty, the app uses its managed identity.",
     )
     web_pubsub_hub: str = Field("live", alias="WEB_PUBSUB_HUB", description="The hub there.")
     web_pubsub_identity: str = Field(
         "",
         alias="WEB_PUBSUB_IDENTITY",
-        description="Object id of the service's own managed identity, with which it calls the event handler.",
+        description="Object id of the managed identity with which Web PubSub calls the event handler.",
     )
     web_pubsub_audience: str = Field(
-        "", alias="WEB_PUBSUB_AUDIENCE", description="`aud` of the tokens with which it calls the event handler."
+        "",
+        alias="WEB_PUBSUB_AUDIENCE",
+        description="`aud` of the tokens with which Web PubSub calls the event handler.",
     )
     live_schedule: str = Field(
         "*/5 * * * * *",
@@ -191,8 +193,8 @@ class Settings(BaseModel):
         10.0,
         gt=0,
         alias="COMPACTION_QUIET_MINUTES",
-        description="How long an hour of the archive must have got no blob before its blobs are merged, and how long "
-        "after that the merged ones stay.",
+        description="Minutes without a new blob in an hour of the archive before its blobs are merged, and minutes "
+        "for which the merged blobs are then retained.",
     )
     download_expiry_schedule: str = Field(
         "0 */5 * * * *",
@@ -200,33 +202,33 @@ class Settings(BaseModel):
         description="NCRONTAB schedule (six fields) at which removing expired downloads is due.",
     )
     download_hours: float = Field(
-        24.0, gt=0, le=24, alias="DOWNLOAD_HOURS", description="How long a download and its files stay, in hours."
+        24.0, gt=0, le=24, alias="DOWNLOAD_HOURS", description="Hours for which a download and its files are retained."
     )
     managed_identity_client_id: str = Field(
         "", alias="AZURE_CLIENT_ID", description="Client id of the user-assigned identity, read by azure-identity."
     )
     website_hostname: str = Field(
-        "", alias="WEBSITE_HOSTNAME", description="Host name of the function app; Azure sets it by itself."
+        "", alias="WEBSITE_HOSTNAME", description="Host name of the function app; set by Azure."
     )
     allowed_hosts: str = Field(
         "",
         alias="ALLOWED_HOSTS",
-        description="Further values of the Host header that the MCP server takes, separated by commas, `name:*` for "
-        "any port: the names of a gateway or of a domain of one's own. This machine's own name is always taken.",
+        description="Further values of the Host header that the MCP server accepts, separated by commas, `name:*` for "
+        "any port: names of a gateway or of a custom domain. The names of this machine are always accepted.",
     )
     cors_origins: str = Field(
         "",
         alias="CORS_ORIGINS",
         description="Origins whose scripts may call the API from a browser, separated by commas, such as "
-        "`https://dash.example`; none unless named.",
+        "`https://dash.example`; none by default.",
     )
     log_level: str = Field("INFO", alias="LOG_LEVEL", description="Level of the service's own log.")
     application_insights: str = Field(
         "",
         repr=False,
         alias="APPLICATIONINSIGHTS_CONNECTION_STRING",
-        description="The Application Insights resource that traces and metrics go to, where no `OTEL_*` variable names "
-        "a collector. Its Functions host reads the same setting for its own.",
+        description="The Application Insights resource that receives traces and metrics, if no `OTEL_*` variable names "
+        "a collector. The Functions host reads the same setting for its own telemetry.",
     )
 
     @field_validator("public_url")
@@ -240,7 +242,7 @@ class Settings(BaseModel):
         return address
 
     def hosts(self) -> tuple[str, ...]:
-        """Return the values of the Host header that are taken where a rebound name would be a danger."""
+        """Return the accepted values of the Host header, for routes that must resist DNS rebinding."""
         own = ("127.0.0.1", "127.0.0.1:*", "localhost", "localhost:*", "[::1]", "[::1]:*")
         public = urlsplit(self.public_url).netloc
         named = (self.website_hostname, public, *(name.strip() for name in self.allowed_hosts.split(",")))
@@ -252,17 +254,17 @@ class Settings(BaseModel):
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> "Settings":
-        """Return the settings that the given environment holds; an empty value counts as left out.
+        """Read the settings from an environment; an empty value counts as missing.
 
         Raises:
-            pydantic.ValidationError: a value breaks its rule.
+            pydantic.ValidationError: a value is invalid.
         """
         aliases = {str(field.alias) for field in cls.model_fields.values()}
         return cls.model_validate({name: environment[name] for name in aliases if environment.get(name)})
 
 
 def _origin(parts: SplitResult) -> str:
-    """Return scheme, host and port of an address; user, path, query and fragment are left out.
+    """Return scheme, host and port of an address, without user, path, query and fragment.
 
     Raises:
         ValueError: the port is not a number.

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from shared.http.load_shedding import ALWAYS_ANSWERED
+from shared.http.load_shedding import ALWAYS_ADMITTED
 from shared.http.messages import PROBLEM_JSON
 from shared.http.operation_docs import JSON, DocumentedReply
 from shared.http.operations import Access, NoBody, NoQuery, Operation
@@ -169,7 +169,7 @@ _PROBLEM_HEADERS = {
 
 def _implied_statuses(operation: Operation) -> Iterator[int]:
     yield 500
-    if f"/{operation.route}" not in ALWAYS_ANSWERED:
+    if f"/{operation.route}" not in ALWAYS_ADMITTED:
         yield 503
     if operation.access is not Access.PUBLIC:
         yield from (401, 429)

@@ -37,8 +37,8 @@ class Settings(BaseModel):
         gt=0,
         le=15,
         alias="REFRESH_SECONDS",
-        description="Maximum age in seconds of the in-memory copy of catalog, keys and revocations; a revoked token works on "
-        "other instances for at most this time.",
+        description="Maximum age in seconds of the in-memory copy of catalog, keys and revocations; a revoked token "
+        "works on other instances for at most this time.",
     )
     entra_tenant_id: str = Field(
         "", alias="ENTRA_TENANT_ID", description="Tenant whose Entra ID tokens `/workspace/api/keys` accepts."
@@ -52,8 +52,8 @@ class Settings(BaseModel):
     entra_console_client_id: str = Field(
         "",
         alias="ENTRA_CONSOLE_CLIENT_ID",
-        description="Client id of the app registration with which the web console signs people in; public. If empty, the "
-        "console has no such button.",
+        description="Client id of the app registration with which the web console signs people in; public. If empty, "
+        "the console has no such button.",
     )
     kusto_uri: str = Field(
         "http://127.0.0.1:8088",
@@ -66,7 +66,7 @@ class Settings(BaseModel):
         ge=1,
         le=10_000,
         alias="MAX_AT_WORK",
-        description="Requests that an instance processes together, each counted for a quarter of a second; others wait, "
+        description="Requests that an instance processes together, each counted for a quarter of a second; others wait "
         "and under lasting overload are rejected with 503 `OVERLOADED`.",
     )
     query_timeout_seconds: int = Field(
@@ -177,7 +177,7 @@ class Settings(BaseModel):
     web_pubsub_audience: str = Field(
         "",
         alias="WEB_PUBSUB_AUDIENCE",
-        description="`aud` of the tokens with which Web PubSub calls the event handler.",
+        description="`aud` of the tokens that Web PubSub sends to the event handler.",
     )
     live_schedule: str = Field(
         "*/5 * * * * *",

@@ -1,1 +1,1 @@
-"""The one door that every HTTP request passes."""
+"""Pipeline that processes every HTTP request, and the declaration of operations."""

@@ -1,4 +1,4 @@
-"""Cross-origin requests from browsers: closed unless the deployment names origins."""
+"""Cross-origin requests from browsers (CORS), rejected unless the deployment configures origins."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -9,7 +9,7 @@ ALLOWED_HEADERS: Final = (
     "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, MCP-Protocol-Version, "
     "Mcp-Method, Mcp-Name, Mcp-Session-Id, Prefer, x-request-id"
 )
-"""Those that begin with Mcp, and Last-Event-ID, belong to the revisions of the Model Context Protocol."""
+"""Request headers that scripts may send; Mcp-* and Last-Event-ID belong to the Model Context Protocol."""
 
 EXPOSED_HEADERS: Final = (
     "Content-Disposition, ETag, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, "
@@ -21,24 +21,24 @@ PREFLIGHT_SECONDS: Final = 600
 
 
 class Cors:
-    """Lets scripts of other origins read replies (Fetch standard); credentials travel in Authorization, not in cookies.
+    """CORS policy (Fetch standard); credentials are sent in Authorization, never in cookies.
 
     Args:
-        origins: exact origins, such as ``https://dash.example``; none by default.
+        origins: allowed origins, such as ``https://dash.example``; none by default.
     """
 
     def __init__(self, origins: Collection[str] = ()) -> None:
         self._origins = frozenset(origins)
 
     def preflight(self, request: Request, allowed: Collection[str]) -> Reply | None:
-        """Return the answer to a browser that asks whether it may ask; None for anything else and for unknown origins.
+        """Return the reply to a preflight request; None for other requests and for unknown origins.
 
         Args:
-            request: what was sent.
-            allowed: methods that the address answers.
+            request: the request.
+            allowed: methods of the route.
         """
-        asked = request.headers.get("access-control-request-method")
-        if request.method != "OPTIONS" or asked is None or not self._known(request):
+        method = request.headers.get("access-control-request-method")
+        if request.method != "OPTIONS" or method is None or not self._is_known(request):
             return None
         headers = {
             "Access-Control-Allow-Methods": ", ".join(sorted(allowed)),
@@ -48,17 +48,17 @@ class Cors:
         return Reply(204, b"", headers)
 
     def headers(self, request: Request) -> Mapping[str, str]:
-        """Return the headers that let the request's origin read its reply; nothing for one that is not known."""
-        if not self._known(request):
+        """Return the headers that allow the request's origin to read the reply; none for an unknown origin."""
+        if not self._is_known(request):
             return {}
         return {
             "Access-Control-Allow-Origin": request.headers["origin"],
             "Access-Control-Expose-Headers": EXPOSED_HEADERS,
         }
 
-    def varies(self) -> bool:
-        """Return whether replies depend on the origin."""
+    def depends_on_origin(self) -> bool:
+        """Return whether replies depend on the origin of the request."""
         return bool(self._origins)
 
-    def _known(self, request: Request) -> bool:
+    def _is_known(self, request: Request) -> bool:
         return request.headers.get("origin", "") in self._origins

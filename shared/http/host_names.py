@@ -1,4 +1,4 @@
-"""Which values of the Host header are taken where a name that leads here without being ours would be a danger."""
+"""Check of the Host header, which protects routes without authentication headers against DNS rebinding."""
 
 import re
 from collections.abc import Collection
@@ -14,11 +14,11 @@ _PORT = re.compile(r"(.*):[0-9]{1,5}", re.DOTALL | re.ASCII)
 
 
 def is_allowed_host(host: str, hosts: Collection[str]) -> bool:
-    """Return whether a Host is on a list.
+    """Return whether a Host header is on a list.
 
     Args:
-        host: the header's value, empty where there is none.
-        hosts: ``name`` or ``name:port`` as they stand, ``name:*`` for any port.
+        host: value of the header; empty if it is missing.
+        hosts: exact values ``name`` or ``name:port``, or ``name:*`` for any port.
     """
     if host in hosts:
         return not host.endswith(ANY_PORT)
@@ -27,10 +27,10 @@ def is_allowed_host(host: str, hosts: Collection[str]) -> bool:
 
 
 def misdirected_reply(trace_id: str) -> Reply:
-    """Return the refusal of a Host that is not on the list (RFC 9110 section 15.5.20), in which nothing of it stands.
+    """Return the reply to an unknown Host header (RFC 9110 section 15.5.20), which does not repeat the value.
 
     Args:
-        trace_id: the request's id.
+        trace_id: id of the request.
     """
-    error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", "The Host is none of this service's.")
+    error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", "Unknown Host header; use the address of this service.")
     return problem_reply(error, trace_id, HTTPStatus.MISDIRECTED_REQUEST)

@@ -1,4 +1,4 @@
-"""A request and a reply, free of any host's types."""
+"""Request and reply types, independent of the Functions host."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it stood on the wire.
+    """HTTP request as received.
 
     Attributes:
         method: upper case.
@@ -27,7 +27,7 @@ class Request:
         query: the raw query string.
         headers: by lower-case name.
         body: the bytes of the body.
-        trace_context: ``traceparent`` and ``tracestate`` (W3C) as the host gives them, empty where it gives none.
+        trace_context: ``traceparent`` and ``tracestate`` (W3C) from the host; empty if it sets none.
     """
 
     method: str
@@ -38,14 +38,14 @@ class Request:
     trace_context: Mapping[str, str] = field(default_factory=dict)
 
     def has_many_parameters(self) -> bool:
-        """Return whether the query has more parameters than any request may have."""
+        """Return whether the query has more parameters than the limit."""
         return self.query.count("&") >= MAX_PARAMETERS
 
     def query_pairs(self) -> list[tuple[str, str]]:
-        """Return the decoded query parameters in order, blank values included.
+        """Parse the query parameters in their order, including empty values.
 
         Raises:
-            ValueError: there are more than 200 of them, or one is not UTF-8.
+            ValueError: the query has more than 200 parameters, or a parameter is not UTF-8.
         """
         if self.has_many_parameters():
             raise ValueError(f"it has more than {MAX_PARAMETERS} parameters")
@@ -54,13 +54,13 @@ class Request:
 
 @dataclass(slots=True)
 class Reply:
-    """What goes back.
+    """HTTP reply.
 
     Attributes:
         status: HTTP status.
         body: the bytes of the body.
-        headers: names as they are to be sent; Content-Type is one of them.
-        error_code: of the error that it tells of, for traces; empty where it tells of none.
+        headers: all headers, including Content-Type.
+        error_code: code of the error, for traces; empty if the reply is not an error.
     """
 
     status: int = 200
@@ -70,20 +70,20 @@ class Reply:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return a JSON value as UTF-8 text; datetimes in UTC with ``Z``, NaN and infinities as null."""
+    """Serialise a JSON value as UTF-8; datetimes in UTC with ``Z``, NaN and infinities as null."""
     try:
         return orjson.dumps(value, option=_OPTIONS)
     except TypeError:
-        # Integers beyond 64 bits, which telemetry may hold; the standard library writes every digit.
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_text).encode()
+        # orjson rejects integers beyond 64 bits, which telemetry can contain.
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_serialise).encode()
 
 
-def _text(value: Any) -> str:
+def _serialise(value: Any) -> str:
     if isinstance(value, datetime):
         return rfc3339(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    raise TypeError(f"{type(value).__name__} cannot be serialised as JSON")
 
 
 def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
-    """Return a JSON reply."""
+    """Build a reply with a JSON body."""
     return Reply(status, json_bytes(value), {"Content-Type": JSON, **(headers or {})})

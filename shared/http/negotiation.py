@@ -1,14 +1,14 @@
-"""Which of several forms a caller prefers (RFC 9110 section 12.5.1)."""
+"""Content negotiation by the Accept header (RFC 9110 section 12.5.1)."""
 
 from collections.abc import Sequence
 
 
 def choose_media_type(accept: str, offered: Sequence[str]) -> str:
-    """Return the offered media type that an Accept header likes best; the first offered when it likes none or all.
+    """Return the offered media type with the highest weight; the first one if all weights are equal or 0.
 
     Args:
-        accept: the header's value, empty where there is none.
-        offered: media types, the usual one first.
+        accept: value of the header; empty if it is missing.
+        offered: media types, the default first.
     """
     weights = {media_type: _weight(accept, media_type) for media_type in offered}
     best = max(offered, key=lambda media_type: weights[media_type])
@@ -16,9 +16,9 @@ def choose_media_type(accept: str, offered: Sequence[str]) -> str:
 
 
 def _weight(accept: str, media_type: str) -> float:
-    """Return the weight of the most specific range that covers a media type; nothing said means anything will do."""
+    """Return the weight of the most specific range that matches a media type; 1 if the header has no range."""
     main = media_type.partition("/")[0]
-    ranges = dict(_range(part) for part in accept.split(",") if part.strip())
+    ranges = dict(_parse_range(part) for part in accept.split(",") if part.strip())
     if not ranges:
         return 1.0
     for pattern in (media_type, f"{main}/*", "*/*"):
@@ -27,7 +27,7 @@ def _weight(accept: str, media_type: str) -> float:
     return 0.0
 
 
-def _range(part: str) -> tuple[str, float]:
+def _parse_range(part: str) -> tuple[str, float]:
     name, *parameters = (piece.strip().lower() for piece in part.split(";"))
     for parameter in parameters:
         if parameter.startswith("q="):

@@ -1,4 +1,4 @@
-"""Operations: what the service can be asked, recorded once where the handler stands."""
+"""Operations of the API, each declared once by a decorator on its handler."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 class Access(Enum):
-    """Which credentials open an operation."""
+    """Kinds of credentials that an operation accepts."""
 
     PUBLIC = frozenset[CredentialKind]()
     TOKEN = frozenset({CredentialKind.JWT})
@@ -29,29 +29,29 @@ class Access(Enum):
 
 
 class NoQuery(BaseModel):
-    """An operation without query parameters of its own."""
+    """Query model of an operation without query parameters."""
 
 
 class NoBody(BaseModel):
-    """An operation that has no use for a body; what POST and PUT are sent is an object all the same, or nothing."""
+    """Body model of an operation without body members; POST and PUT accept an empty body or an object."""
 
 
 class RawBody(BaseModel):
-    """An operation whose handler reads the body itself, by the rules of another protocol."""
+    """Body model of an operation whose handler parses the body itself, by the rules of another protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call[Q = NoQuery, B = NoBody]:
-    """One validated request, as a handler receives it.
+    """Validated request of a handler.
 
     Attributes:
         principal: the caller; ``ANONYMOUS`` on public operations.
         path: decoded path parameters by name.
-        query: the query model.
-        body: the body model.
-        request: the request itself, for what no model covers.
-        append_id: the same when the work is done again for the same Idempotency-Key; empty without one.
-        unknown: names of parameters and members that the operation does not know, where it reports them.
+        query: the query parameters.
+        body: the body.
+        request: the raw request, for data without a model.
+        append_id: id that is equal for all requests with the same Idempotency-Key; empty without such a key.
+        unknown: names of unknown parameters and members, if the operation reports them.
     """
 
     principal: Principal
@@ -64,76 +64,77 @@ class Call[Q = NoQuery, B = NoBody]:
 
 
 def is_model(body: Any) -> bool:
-    """Return whether a type of bodies is a model whose members are known."""
+    """Return whether a body type is a model, so that its members are known."""
     return isinstance(body, type) and issubclass(body, BaseModel) and body is not RawBody
 
 
 def authorization_header(request: Request) -> str:
-    """Return the request's Authorization header, empty where there is none."""
+    """Return the Authorization header of a request; empty if it is missing."""
     return request.headers.get("authorization", "")
 
 
-type Problems = Callable[[WorkspaceError, str, Request], Reply]
-"""Makes the reply that tells of an error, given the request's id and the request."""
+type ErrorReplyBuilder = Callable[[WorkspaceError, str, Request], Reply]
+"""Builds the reply for an error, given the request id and the request."""
 
 type SenderCheck = Callable[[Request], Awaitable[None]]
-"""Returns when a request is from whom it must be from; raises WorkspaceError UNAUTHENTICATED when not."""
+"""Raises WorkspaceError UNAUTHENTICATED if a request is not from the expected sender."""
 
 type Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
 
 type Check[Q, B] = Callable[[Call[Q, B], ValidationErrors], Awaitable[None]]
-"""Adds what breaks rules that no model states; fields that are not readable hold None or their default."""
+"""Adds the errors of rules that no model states; invalid fields of the call have None or their default."""
 
 
-type Current = Callable[[Mapping[str, str]], Awaitable[Mapping[str, Any]]]
-"""Returns an item as a GET shows it, given the path parameters; of one that does not exist, what its path fixes."""
+type ReadCurrent = Callable[[Mapping[str, str]], Awaitable[Mapping[str, Any]]]
+"""Returns an item as GET returns it, given the path parameters; for a missing item, only the members from its path."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSetMembers:
     """Members of an item that the service sets itself.
 
-    A PUT accepts them with their current value, so that a client can send back what a GET gave it.
+    A PUT accepts them with their current value, so that a client can send back the result of a GET.
 
     Attributes:
-        names: as a GET shows them.
-        current: reads the item.
-        unknown_when_null: those whose value the service may not know yet; null is then no claim.
-        live: those that change with every write. Any value is accepted, since the condition of the request protects
-            against the loss of another write.
+        names: names of the members.
+        read_current: reads the item.
+        nullable: members whose value may be unknown; null is then accepted.
+        volatile: members that change with every write. Any value is accepted, because If-Match protects against lost
+            writes.
     """
 
     names: frozenset[str]
-    current: Current
+    read_current: ReadCurrent
     nullable: frozenset[str] = frozenset()
     volatile: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A route with a method: who may call it and what it takes.
+    """Method and route of the API, with its access rules, models and handler.
 
     Attributes:
         group: the endpoint group, a tag in OpenAPI.
-        name: unique; the handler's function name, and the operationId in camelCase.
+        name: unique name of the handler function; in camelCase it is the operationId.
         method: upper case.
         route: template without a leading slash; ``{name}`` is one segment, ``{*name}`` the rest.
-        access: which credentials are taken.
-        right: what the caller must hold, None where any valid credential will do.
-        identity: whether the caller must be somebody; the token of a service is nobody.
-        feature: what the workspace must have for it, for instance ``provenance``; empty for nothing.
+        access: kinds of credentials that are accepted.
+        right: access right that the caller needs; None if any valid credential suffices.
+        requires_user: whether the caller must be a user; service tokens have no user identity.
+        feature: feature that the workspace needs, for example ``provenance``; empty for none.
         query: model of the query parameters.
-        body: model of the JSON body; ``NoBody`` where none is of use, ``RawBody`` where the handler reads it.
-        body_limit: largest body in bytes.
-        unknown: what is done with query parameters and body members that the models do not have.
-        further: query parameters that the operation reads besides its model; ``p.*`` stands for all that begin so.
-        owned: members of the body that the service sets itself; None where there are none.
-        credential: gives what stands for the Authorization header.
+        body: model of the JSON body; ``NoBody`` if none is used, ``RawBody`` if the handler parses it.
+        body_limit: maximum size of the body in bytes.
+        unknown: treatment of unknown query parameters and body members.
+        extra_parameters: query parameters that the handler reads in addition to the model; ``p.*`` matches all names
+            with this prefix.
+        server_set: members of the body that the service sets itself; None if there are none.
+        credential: returns the value of the Authorization header or of its substitute.
         summary: one line, from the handler's docstring.
-        docs: what the OpenAPI document says beyond that.
-        problems: makes the replies that tell of errors.
-        check: finds what the models do not; None where they say everything.
-        sender: judges who sends a request to a public operation that is another service's; None for anybody.
+        docs: further facts for the OpenAPI document.
+        build_error_reply: builds the error replies.
+        check: checks rules that the models do not state; None if there are none.
+        check_sender: checks the sender of a request to a public operation; None if anyone may call it.
     """
 
     group: str
@@ -153,33 +154,33 @@ class Operation:
     credential: Callable[[Request], str]
     summary: str
     docs: OperationDocs
-    problems: Problems
+    build_error_reply: ErrorReplyBuilder
     handler: Handler = field(repr=False, compare=False)
     check: Check[Any, Any] | None = field(default=None, repr=False, compare=False)
     check_sender: SenderCheck | None = field(default=None, repr=False, compare=False)
 
     @property
     def takes_body(self) -> bool:
-        """Whether a body is looked at; what GET and DELETE are sent means nothing (RFC 9110 section 9.3)."""
+        """Whether the operation reads a body; a body of GET and DELETE is ignored (RFC 9110 section 9.3)."""
         return self.method in _WITH_BODY
 
     @property
     def has_own_error_format(self) -> bool:
-        """Whether it tells of errors otherwise than by problem documents."""
-        return self.problems is not problem_document
+        """Whether the error replies are not problem documents."""
+        return self.build_error_reply is not problem_document
 
     @property
     def is_loaded(self) -> bool:
-        """True: an operation is an endpoint that is there."""
+        """True, because an operation needs no import."""
         return True
 
     def load(self) -> Self:
-        """Return the operation itself: it is an endpoint that is there."""
+        """Return the operation itself."""
         return self
 
 
 class Endpoint(Protocol):
-    """A method at a route: all that is known of an operation until somebody asks for it."""
+    """Method and route of an operation whose module may not be imported yet."""
 
     @property
     def method(self) -> str:
@@ -188,38 +189,38 @@ class Endpoint(Protocol):
 
     @property
     def route(self) -> str:
-        """Template without a leading slash, as an operation has it."""
+        """Route template without a leading slash."""
         ...
 
     @property
     def has_own_error_format(self) -> bool:
-        """Whether it tells of errors otherwise than by problem documents."""
+        """Whether the error replies are not problem documents."""
         ...
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the operation is there without a module being imported for it."""
+        """Whether the module of the operation is imported."""
         ...
 
     def load(self) -> Operation:
-        """Return the operation that answers here."""
+        """Import the module if necessary and return the operation."""
         ...
 
 
 class Group:
-    """An endpoint group: collects the operations that its module declares.
+    """Endpoint group, which collects the operations that its module declares.
 
     Args:
-        name: a tag in OpenAPI.
-        problems: makes the replies that tell of errors; problem documents unless told.
+        name: tag in OpenAPI.
+        build_error_reply: builds the error replies; by default problem documents.
     """
 
-    def __init__(self, name: str, problems: Problems = problem_document) -> None:
+    def __init__(self, name: str, build_error_reply: ErrorReplyBuilder = problem_document) -> None:
         self.name = name
-        self._problems = problems
+        self._build_error_reply = build_error_reply
         self.operations: list[Operation] = []
 
-    def endpoint[Q: BaseModel, B](  # noqa: PLR0913  one for each thing that a route can say, nearly all left out
+    def endpoint[Q: BaseModel, B](  # noqa: PLR0913  one parameter for each property of an operation, most with a default
         self,
         method: str,
         route: str,
@@ -239,10 +240,10 @@ class Group:
         check: Check[Q, B] | None = None,
         check_sender: SenderCheck | None = None,
     ) -> Callable[[Callable[[Call[Q, B]], Awaitable[Reply]]], Callable[[Call[Q, B]], Awaitable[Reply]]]:
-        """Record the decorated handler as the operation at a method and route.
+        """Declare the decorated handler as the operation for a method and route.
 
         Raises:
-            TypeError: the operation is to refuse unknown members of a body that no model describes.
+            TypeError: unknown members must be rejected or reported, but the body has no model.
         """
         if unknown is not UnknownNames.IGNORE and not is_model(body):
             raise TypeError(f"{method} /{route} has a body without a model; it can only ignore unknown names")
@@ -267,7 +268,7 @@ class Group:
                     credential=credential,
                     summary=(handler.__doc__ or "").strip().partition("\n")[0],
                     docs=docs,
-                    problems=self._problems,
+                    build_error_reply=self._build_error_reply,
                     handler=handler,
                     check=check,
                     check_sender=check_sender,

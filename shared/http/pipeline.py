@@ -1,4 +1,4 @@
-"""The one pass of every HTTP request: identify, authenticate, authorise, validate, handle, answer."""
+"""Pipeline of every HTTP request: route, authenticate, limit, authorise, validate, handle, reply."""
 
 import asyncio
 import re
@@ -15,7 +15,7 @@ from shared.http import size_limits
 from shared.http.cors import Cors
 from shared.http.load_shedding import LoadShedder
 from shared.http.messages import Reply, Request
-from shared.http.operations import Access, Endpoint, Operation, Problems
+from shared.http.operations import Access, Endpoint, ErrorReplyBuilder, Operation
 from shared.http.problems import problem_document
 from shared.http.request_span import RequestSpan, request_span
 from shared.http.router import Match, Router
@@ -29,14 +29,14 @@ from shared.worker_threads import pause_garbage_collection
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _LOG = logs.get_logger("http")
-_UNEXPECTED = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service failed; its log has the reason.")
+_INTERNAL_ERROR = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service failed; see its log.")
 
 
 class Authenticate(Protocol):
-    """Finds out who calls."""
+    """Authentication of callers."""
 
     async def __call__(self, authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
-        """Return the caller that an Authorization header names, empty text where there is none.
+        """Return the caller of an Authorization header, which is empty if the request has none.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED.
@@ -45,37 +45,37 @@ class Authenticate(Protocol):
 
 
 class RequireFeature(Protocol):
-    """Refuses what the workspace does not have."""
+    """Check of the features that a workspace has."""
 
     async def __call__(self, feature: str) -> None:
-        """Return when the workspace has a feature; raise WorkspaceError UNAVAILABLE when it is not provisioned."""
+        """Raise WorkspaceError UNAVAILABLE if a feature is not provisioned for the workspace."""
         ...
 
 
-class AdmittedRequest(Protocol):
-    """Whether a caller's request may go on."""
+class LimitDecision(Protocol):
+    """Decision of the rate limiter about a request."""
 
     @property
     def refusal(self) -> WorkspaceError | None:
-        """THROTTLED when it may not."""
+        """THROTTLED error if the request is rejected, else None."""
         ...
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What the reply tells of the caller's limits."""
+        """Rate-limit headers of the reply."""
         ...
 
 
 class RateLimits(Protocol):
-    """Counts the requests of callers."""
+    """Rate limiter of callers."""
 
-    def __call__(self, caller: Principal) -> AbstractAsyncContextManager[AdmittedRequest]:
-        """Count a request for as long as it is worked on."""
+    def __call__(self, caller: Principal) -> AbstractAsyncContextManager[LimitDecision]:
+        """Count a request while it is processed."""
         ...
 
 
 class RequestPipeline:
-    """Serves requests over a set of endpoints."""
+    """Pipeline that serves requests for a set of endpoints."""
 
     def __init__(
         self,
@@ -94,86 +94,88 @@ class RequestPipeline:
         self._load_shedder = load_shedder
 
     async def serve(self, request: Request, known: Principal | None = None) -> Reply:
-        """Return the reply to a request; whatever goes wrong becomes a problem document.
+        """Process a request; every error becomes a reply.
 
         Args:
-            request: what is asked.
-            known: the caller, where another interface has authenticated it; its rights count all the same.
+            request: the request.
+            known: the caller, if another interface has authenticated it; its rights are still checked.
         """
         started = time.perf_counter()
         request_id = _request_id(request)
         token = logs.request_id.set(request_id)
         try:
-            # Around everything that holds the body's values: calls, and errors with their tracebacks.
-            with pause_garbage_collection(len(request.body)), request_span(request, request_id) as told:
-                reply = await self._pass(request, request_id, started, known, told)
-                told.answered(reply)
+            # Includes error handling, because tracebacks also reference the values of the body.
+            with pause_garbage_collection(len(request.body)), request_span(request, request_id) as span:
+                reply = await self._process(request, request_id, started, known, span)
+                span.set_reply(reply)
         finally:
             logs.request_id.reset(token)
-        # One that is there is of a request within this one, that of a listener whom the message service asks about.
+        # The reply to a live-stream event already has the id of the client's own request.
         reply.headers.setdefault("x-request-id", request_id)
         reply.headers.update(self._cors.headers(request))
-        if self._cors.varies():
+        if self._cors.depends_on_origin():
             reply.headers["Vary"] = ", ".join(filter(None, (reply.headers.get("Vary"), "Origin")))
         add_security_headers(reply.headers)
         return reply
 
-    async def _pass(
-        self, request: Request, request_id: str, started: float, known: Principal | None, told: RequestSpan
+    async def _process(
+        self, request: Request, request_id: str, started: float, known: Principal | None, span: RequestSpan
     ) -> Reply:
         route, caller = "-", ANONYMOUS
-        problems: Problems | None = None
+        build_error_reply: ErrorReplyBuilder | None = None
         try:
             match = self._router.match(request.method, request.path)
             if not match.endpoint.is_loaded:
-                # Importing a group takes longer than the event loop may be held.
+                # Importing a group takes too long for the event loop.
                 await asyncio.to_thread(match.endpoint.load)
-            route, problems = match.operation.route, match.operation.problems
-            told.matched(route, match.operation.name)
-            async with self._turn(request):
+            route, build_error_reply = match.operation.route, match.operation.build_error_reply
+            span.set_operation(route, match.operation.name)
+            async with self._admission(request):
                 if known is None:
                     size_limits.check_request_size(request)
-                caller = await self._caller(match.operation, request, known)
-                # What another interface asks for its caller was counted when that caller came.
+                caller = await self._authenticate_caller(match.operation, request, known)
+                # A nested request of another interface was counted when its outer request arrived.
                 limits = None if known is not None or caller is ANONYMOUS else self._limits
-                reply = await self._limited(match, caller, request, request_id, limits)
+                reply = await self._handle_within_limits(match, caller, request, request_id, limits)
         except WorkspaceError as error:
             allowed = error.members.get("allow")
             preflight = self._cors.preflight(request, allowed) if isinstance(allowed, list) else None
-            # Without a match, what answers other methods there says how.
-            tell = problems or self._router.problems(request.path)
-            reply = preflight or tell(error, request_id, request)
-        except Exception as error:  # noqa: BLE001  every failure ends here, and its message stays in the log
-            reply = _unexpected(error, route, problems or problem_document, request_id, request)
+            # Without a match, the other methods of the route determine the format of the error.
+            build = build_error_reply or self._router.find_error_reply_builder(request.path)
+            reply = preflight or build(error, request_id, request)
+        except Exception as error:  # noqa: BLE001  the message of an unexpected error may only go to the log
+            reply = _unexpected_error_reply(error, route, build_error_reply or problem_document, request_id, request)
         _log(request, route, caller, reply, started)
         return reply
 
-    def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
+    def _admission(self, request: Request) -> AbstractAsyncContextManager[None]:
         return nullcontext() if self._load_shedder is None else self._load_shedder.admit(request.path)
 
-    async def _limited(
+    async def _handle_within_limits(
         self, match: Match, caller: Principal, request: Request, request_id: str, limits: RateLimits | None
     ) -> Reply:
         if limits is None:
-            return await self._answered(match, caller, request, None)
-        async with limits(caller) as admitted:
+            return await self._handle(match, caller, request, None)
+        async with limits(caller) as decision:
             try:
-                reply = await self._answered(match, caller, request, admitted.refusal)
+                reply = await self._handle(match, caller, request, decision.refusal)
             except WorkspaceError as error:
-                reply = match.operation.problems(error, request_id, request)
-            except Exception as error:  # noqa: BLE001  as above; the caller is told of its limits all the same
-                reply = _unexpected(error, match.operation.route, match.operation.problems, request_id, request)
-            reply.headers.update(admitted.headers)
+                reply = match.operation.build_error_reply(error, request_id, request)
+            except Exception as error:  # noqa: BLE001  as above; this reply needs the rate-limit headers, too
+                reply = _unexpected_error_reply(
+                    error, match.operation.route, match.operation.build_error_reply, request_id, request
+                )
+            reply.headers.update(decision.headers)
             return reply
 
-    async def _answered(
-        self, match: Match, caller: Principal, request: Request, refusal: WorkspaceError | None
+    async def _handle(
+        self, match: Match, caller: Principal, request: Request, rejection: WorkspaceError | None
     ) -> Reply:
-        if refusal is not None:
-            raise refusal
+        if rejection is not None:
+            raise rejection
         operation = match.operation
         if operation.requires_user and caller.identity is None:
-            raise unauthenticated("This records who acts, and the token of a service names nobody.")
+            raise unauthenticated("This operation records a user; service tokens have no user identity.")
         if operation.right is not None:
             caller.require_right(operation.right)
         if operation.feature:
@@ -184,7 +186,7 @@ class RequestPipeline:
             report_unknown_names(reply, call.unknown)
         return reply
 
-    async def _caller(self, operation: Operation, request: Request, known: Principal | None) -> Principal:
+    async def _authenticate_caller(self, operation: Operation, request: Request, known: Principal | None) -> Principal:
         if operation.access is Access.PUBLIC:
             if operation.check_sender is not None:
                 await operation.check_sender(request)
@@ -192,15 +194,17 @@ class RequestPipeline:
         return known or await self._authenticate(operation.credential(request), operation.access.value)
 
 
-def _unexpected(error: Exception, route: str, problems: Problems, request_id: str, request: Request) -> Reply:
+def _unexpected_error_reply(
+    error: Exception, route: str, build_error_reply: ErrorReplyBuilder, request_id: str, request: Request
+) -> Reply:
     _LOG.error("unexpected failure", extra=logs.fields(route=route), exc_info=error)
     record_exception(error)
-    return problems(_UNEXPECTED, request_id, request)
+    return build_error_reply(_INTERNAL_ERROR, request_id, request)
 
 
 def _request_id(request: Request) -> str:
-    given = request.headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    from_header = request.headers.get("x-request-id", "")
+    return from_header if _REQUEST_ID.fullmatch(from_header) else uuid.uuid4().hex
 
 
 def _log(request: Request, route: str, caller: Principal, reply: Reply, started: float) -> None:
@@ -215,7 +219,7 @@ def _log(request: Request, route: str, caller: Principal, reply: Reply, started:
         ),
     )
     if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR or reply.status == HTTPStatus.TOO_MANY_REQUESTS:
-        # Alerts read the metric, since the host may drop log lines of requests whose trace is not sampled.
+        # Alerts use the metric, because the host drops log records of requests whose trace is not sampled.
         count("workspace.http.errors", **{"http.response.status_code": reply.status})
-        # Lines below this level are not stored in the cloud.
+        # On Azure, records below this level are not stored.
         _LOG.warning("answered %d", reply.status, extra=logs.fields(method=request.method, route=route))

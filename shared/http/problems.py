@@ -30,12 +30,12 @@ DEFAULT_RETRY_AFTER = 5
 
 
 def problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus | None = None) -> Reply:
-    """Return the reply that tells a caller of an error.
+    """Build the problem document of an error.
 
     Args:
-        error: what went wrong.
-        trace_id: the request's id.
-        status: where a protocol of its own has chosen it; by default that of the error's kind.
+        error: the error.
+        trace_id: id of the request.
+        status: status that overrides the default of the error's kind.
     """
     status = status or STATUS[error.kind]
     document = {
@@ -52,12 +52,12 @@ def problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus | Non
 
 
 def problem_document(error: WorkspaceError, trace_id: str, _: Request) -> Reply:
-    """Return the same, whatever was asked."""
+    """Build the problem document of an error; has the signature of ``ErrorReplyBuilder``."""
     return problem_reply(error, trace_id)
 
 
 def error_headers(error: WorkspaceError) -> dict[str, str]:
-    """Return the headers that belong to an error whatever its body."""
+    """Return the headers that an error reply needs in any format."""
     match error.kind:
         case Kind.UNAUTHENTICATED:
             return {"WWW-Authenticate": "Bearer"}

@@ -1,4 +1,4 @@
-"""The span of an HTTP request, by OpenTelemetry's semantic conventions for HTTP servers."""
+"""Span of an HTTP request, by OpenTelemetry's semantic conventions for HTTP servers."""
 
 import time
 from collections.abc import Iterator
@@ -15,79 +15,81 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 REQUEST_ID: Final = "workspace.request_id"
-"""The id that the request's log lines carry as ``requestId``."""
+"""Attribute with the request id, which the log has as ``requestId``."""
 LONGEST_PATH: Final = 1024
-_KNOWN: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"})
+_KNOWN_METHODS: Final = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
+)
 _OTHER: Final = "_OTHER"
 _NANOSECONDS: Final = 1_000_000_000
 
 
 class RequestSpan:
-    """A request's span, or none.
+    """Span of a request; does nothing if traces are disabled.
 
     Args:
-        made: the span, None where nobody is told.
-        method: of the request, as the span names it.
+        span: the span, None if traces are disabled.
+        method: method of the request, for the name of the span.
     """
 
-    def __init__(self, made: "Span | None", method: str) -> None:
-        self._made = made
+    def __init__(self, span: "Span | None", method: str) -> None:
+        self._span = span
         self._method = method
 
-    def matched(self, route: str, operation: str) -> None:
-        """Tell what answers: the template of a route without its leading slash, and the operation's name."""
-        if self._made is not None:
-            self._made.update_name(f"{self._method} /{route}")
-            self._made.set_attribute("http.route", f"/{route}")
-            self._made.set_attribute("workspace.operation", operation)
+    def set_operation(self, route: str, operation: str) -> None:
+        """Set the route template (without leading slash) and the name of the operation."""
+        if self._span is not None:
+            self._span.update_name(f"{self._method} /{route}")
+            self._span.set_attribute("http.route", f"/{route}")
+            self._span.set_attribute("workspace.operation", operation)
 
-    def answered(self, reply: Reply) -> None:
-        """Tell how the request was answered; only what failed here is marked as failed."""
-        if self._made is None:
+    def set_reply(self, reply: Reply) -> None:
+        """Set the status and error code of the reply; only server errors mark the span as failed."""
+        if self._span is None:
             return
-        self._made.set_attribute("http.response.status_code", reply.status)
+        self._span.set_attribute("http.response.status_code", reply.status)
         if reply.error_code:
-            self._made.set_attribute(ERROR_CODE, reply.error_code)
+            self._span.set_attribute(ERROR_CODE, reply.error_code)
         if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            mark_failed(self._made, reply.error_code or str(reply.status))
+            mark_failed(self._span, reply.error_code or str(reply.status))
 
 
 _OFF: Final[AbstractContextManager[RequestSpan]] = nullcontext(RequestSpan(None, ""))
 
 
 def request_span(request: Request, request_id: str) -> AbstractContextManager[RequestSpan]:
-    """Trace a request: below the span that runs, where another interface asks; else as its host or caller says.
+    """Trace a request, as a child of the current span, of the host's span or of the caller's span.
 
-    A host that traces requests itself gives a context other than the caller's; its span is the server's then, and
-    this one is within it, so that no request counts twice.
+    If the host traces requests itself, its trace context differs from the caller's. The host's span then is the server
+    span, and this span is an internal child, so that the request counts once.
 
     Args:
-        request: what is asked.
-        request_id: its id.
+        request: the request.
+        request_id: id of the request.
     """
-    return _around(request, request_id) if is_enabled(Signal.TRACES) else _OFF
+    return _start_span(request, request_id) if is_enabled(Signal.TRACES) else _OFF
 
 
 def record_rejected_request(request: Request, request_id: str, reply: Reply, seconds: float) -> None:
-    """Tell of a request that the host refused by itself.
+    """Trace a request that the local host rejected before the pipeline.
 
     Args:
-        request: what was asked.
-        request_id: its id.
-        reply: the refusal.
-        seconds: how long ago it began.
+        request: the request.
+        request_id: id of the request.
+        reply: the error reply.
+        seconds: time since the request began.
     """
     if is_enabled(Signal.TRACES):
-        with _around(request, request_id, seconds) as told:
-            told.answered(reply)
+        with _start_span(request, request_id, seconds) as span:
+            span.set_reply(reply)
 
 
 @contextmanager
-def _around(request: Request, request_id: str, seconds: float = 0.0) -> Iterator[RequestSpan]:
+def _start_span(request: Request, request_id: str, seconds: float = 0.0) -> Iterator[RequestSpan]:
     from opentelemetry.trace import SpanKind  # noqa: PLC0415  loaded where it is used
 
-    nested = current_span_context() is not None or _is_within_the_hosts(request)
-    method = request.method if request.method in _KNOWN else _OTHER
+    nested = current_span_context() is not None or _has_host_span(request)
+    method = request.method if request.method in _KNOWN_METHODS else _OTHER
     name = "HTTP" if method == _OTHER else method
     with get_tracer().start_as_current_span(
         name,
@@ -97,8 +99,8 @@ def _around(request: Request, request_id: str, seconds: float = 0.0) -> Iterator
         start_time=time.time_ns() - int(seconds * _NANOSECONDS),
         record_exception=False,
         set_status_on_exception=False,
-    ) as made:
-        yield RequestSpan(made, name)
+    ) as span:
+        yield RequestSpan(span, name)
 
 
 def _attributes(request: Request, method: str, request_id: str) -> dict[str, Attribute]:
@@ -110,10 +112,10 @@ def _attributes(request: Request, method: str, request_id: str) -> dict[str, Att
     return attributes
 
 
-def _is_within_the_hosts(request: Request) -> bool:
-    given = request.trace_context.get("traceparent", "")
-    return bool(given) and given != request.headers.get("traceparent", "")
+def _has_host_span(request: Request) -> bool:
+    host_parent = request.trace_context.get("traceparent", "")
+    return bool(host_parent) and host_parent != request.headers.get("traceparent", "")
 
 
 def _context(request: Request) -> "Context":
-    return extract_context(request.trace_context if _is_within_the_hosts(request) else request.headers)
+    return extract_context(request.trace_context if _has_host_span(request) else request.headers)

@@ -1,4 +1,4 @@
-"""Finds the operation for a path and method, whatever order the host matches routes in."""
+"""Router that finds the operation for a method and path."""
 
 import re
 import string
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from shared.errors import Kind, WorkspaceError
-from shared.http.operations import Endpoint, Operation, Problems
+from shared.http.operations import Endpoint, ErrorReplyBuilder, Operation
 from shared.http.problems import problem_document
 
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -17,26 +17,26 @@ _PARAMETER = re.compile(r"\{(\*?)([a-zA-Z]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An endpoint and the decoded path parameters that led to it."""
+    """Endpoint of a request, with its decoded path parameters."""
 
     endpoint: Endpoint
     path: Mapping[str, str]
 
     @property
     def operation(self) -> Operation:
-        """The operation; its group's module is imported at the first use."""
+        """The operation; its module is imported at the first use."""
         return self.endpoint.load()
 
 
 class Router:
-    """All endpoints, by route; literal segments win over parameters, parameters over the rest of a path."""
+    """Endpoints by route; literal segments take precedence over parameters, and these over the rest of a path."""
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self._routes: dict[str, dict[str, Endpoint]] = {}
         for endpoint in endpoints:
             methods = self._routes.setdefault(endpoint.route, {})
             if endpoint.method in methods:
-                raise ValueError(f"two operations answer {endpoint.method} /{endpoint.route}")
+                raise ValueError(f"{endpoint.method} /{endpoint.route} is declared twice")
             methods[endpoint.method] = endpoint
         templates = sorted((route for route in self._routes if "{" in route), key=_precedence)
         self._patterns = [(_pattern(route), self._routes[route]) for route in templates]
@@ -49,28 +49,28 @@ class Router:
         """
         wanted = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
-        for methods, parameters in self._candidates(_normalised(path.removeprefix("/"))):
+        for methods, parameters in self._candidates(_normalise(path.removeprefix("/"))):
             endpoint = methods.get(wanted)
             if endpoint is not None:
                 return Match(endpoint, parameters)
             allowed.update(methods)
         if not allowed:
-            raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")
+            raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
         raise WorkspaceError(
             Kind.METHOD_NOT_ALLOWED,
             "METHOD_NOT_ALLOWED",
-            f"{method} is not answered here.",
+            f"Method {method} is not allowed for this route.",
             allow=sorted(allowed | {"HEAD"} if "GET" in allowed else allowed),
         )
 
-    def problems(self, path: str) -> Problems:
-        """Return what makes the replies that tell of errors at a path, whatever the method.
+    def find_error_reply_builder(self, path: str) -> ErrorReplyBuilder:
+        """Return the builder of error replies for a path, independent of the method.
 
-        Groups are not loaded for it but where they tell of errors in a form of their own.
+        A group is only imported if it has its own error format.
         """
-        for methods, _ in self._candidates(_normalised(path.removeprefix("/"))):
+        for methods, _ in self._candidates(_normalise(path.removeprefix("/"))):
             endpoint = next(iter(methods.values()))
-            return endpoint.load().problems if endpoint.has_own_error_format else problem_document
+            return endpoint.load().build_error_reply if endpoint.has_own_error_format else problem_document
         return problem_document
 
     def _candidates(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:
@@ -79,17 +79,17 @@ class Router:
             yield literal, {}
         for pattern, methods in self._patterns:
             found = pattern.fullmatch(path)
-            parameters = found and _decoded(found.groupdict())
+            parameters = found and _decode(found.groupdict())
             if parameters:
                 yield methods, parameters
 
 
-def _normalised(path: str) -> str:
-    """Return a path without the percent-encodings that change nothing (RFC 3986 section 6.2.2.2)."""
-    return _ENCODED.sub(_decoded_unreserved, path) if "%" in path else path
+def _normalise(path: str) -> str:
+    """Return a path with its unreserved characters decoded (RFC 3986 section 6.2.2.2)."""
+    return _ENCODED.sub(_decode_unreserved, path) if "%" in path else path
 
 
-def _decoded_unreserved(encoded: re.Match[str]) -> str:
+def _decode_unreserved(encoded: re.Match[str]) -> str:
     character = chr(int(encoded[1], 16))
     return character if character in _UNRESERVED else encoded[0]
 
@@ -107,7 +107,7 @@ def _pattern(route: str) -> re.Pattern[str]:
     return re.compile(text + re.escape(route[position:]), re.DOTALL)
 
 
-def _decoded(parameters: Mapping[str, str]) -> Mapping[str, str] | None:
+def _decode(parameters: Mapping[str, str]) -> Mapping[str, str] | None:
     try:
         return {name: unquote(value, errors="strict") for name, value in parameters.items()}
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Headers that every reply has, whoever answers: browsers are told to keep it to itself."""
+"""Security headers of every reply."""
 
 from collections.abc import MutableMapping
 from typing import Final
@@ -13,6 +13,6 @@ SECURITY_HEADERS: Final = {
 
 
 def add_security_headers(headers: MutableMapping[str, str]) -> None:
-    """Add those that are missing; a page brings its own policy, a file its own rule for caches."""
+    """Add the missing security headers; pages set their own policy, files their own cache control."""
     for name, value in SECURITY_HEADERS.items():
         headers.setdefault(name, value)

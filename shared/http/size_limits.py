@@ -1,4 +1,4 @@
-"""How large what comes before a request's body may be: the target and the headers."""
+"""Size limits for the request target and the headers."""
 
 from typing import Final
 
@@ -6,22 +6,22 @@ from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Request
 
 MAX_TARGET: Final = 32_768
-"""Bytes of path and query together: a scope key of a thousand characters takes 12 bytes for each when it is escaped."""
+"""Bytes of path and query together; each of the 1,000 characters of a scope key can take 12 bytes when escaped."""
 
 MAX_HEADERS: Final = 100
 MAX_HEADER_BYTES: Final = 131_072
-"""Of all names and values, each with the four bytes that set it off."""
+"""Bytes of all header names and values, including four bytes of separators for each header."""
 
-_AROUND: Final = 4
+_SEPARATORS: Final = 4
 
 
 def header_size(name: str | bytes, value: str | bytes) -> int:
-    """Return the bytes that a header takes on the wire."""
-    return len(name) + len(value) + _AROUND
+    """Return the size of a header in bytes, including its separators."""
+    return len(name) + len(value) + _SEPARATORS
 
 
 def check_request_size(request: Request) -> None:
-    """Return when target and headers are within their limits.
+    """Reject a request whose target or headers exceed the limits.
 
     Raises:
         WorkspaceError: TARGET_TOO_LONG ``URI_TOO_LONG``; HEADERS_TOO_LARGE ``HEADERS_TOO_LARGE``.
@@ -34,16 +34,16 @@ def check_request_size(request: Request) -> None:
 
 
 def target_too_long() -> WorkspaceError:
-    """Return the refusal of a long path and query (RFC 9110 section 15.5.15)."""
+    """Return the error for a too long path and query (RFC 9110 section 15.5.15)."""
     return WorkspaceError(
-        Kind.TARGET_TOO_LONG, "URI_TOO_LONG", f"Path and query are longer than {MAX_TARGET} bytes together."
+        Kind.TARGET_TOO_LONG, "URI_TOO_LONG", f"Path and query must have at most {MAX_TARGET} bytes together."
     )
 
 
 def headers_too_large() -> WorkspaceError:
-    """Return the refusal of many or large headers (RFC 6585 section 5)."""
+    """Return the error for too many or too large headers (RFC 6585 section 5)."""
     return WorkspaceError(
         Kind.HEADERS_TOO_LARGE,
         "HEADERS_TOO_LARGE",
-        f"The headers are more than {MAX_HEADERS}, or larger than {MAX_HEADER_BYTES} bytes together.",
+        f"A request must have at most {MAX_HEADERS} headers with {MAX_HEADER_BYTES} bytes together.",
     )

@@ -1,7 +1,7 @@
-"""Query parameters and body members that an operation does not know: how they are named to the caller.
+"""Errors and reports about unknown query parameters and body members.
 
-An operation refuses them unless its declaration says otherwise. Ignoring a misspelt ``scopes`` would issue a token with
-every right of the caller, and ignoring a misspelt ``surface`` would return other data than the caller wanted.
+An operation rejects unknown names by default. Otherwise a misspelt ``scopes`` would issue a token with every right of
+the caller, and a misspelt ``surface`` would return other data than the caller wants.
 """
 
 import types
@@ -19,78 +19,78 @@ from shared.http.messages import Reply
 from shared.validation.names import find_nearest_name, is_hidden
 
 IGNORED: Final = "x-provenance-ignored"
-"""Header that names the parameters that had no effect on a reply."""
+"""Header with the names of the parameters that were ignored."""
 
 MAX_HINTS: Final = 20
-"""Names of one request that are compared with the known ones; each comparison takes time on the event loop."""
+"""Number of unknown names of one request that are compared with the known names, which takes time."""
 
 MAX_LISTED: Final = 1_000
-"""ValidationErrors of one part of a request that are listed one by one."""
+"""Number of errors of one part of a request that are listed individually."""
 
 MAX_SHOWN: Final = 64
-"""Characters of an unknown name that are repeated to the caller."""
+"""Characters of an unknown name that an error message repeats."""
 
 MAX_REPORTED: Final = 2_048
-"""Characters of the header's value; proxies refuse header lines of a few kilobytes."""
+"""Length of the header's value; proxies reject header lines of a few kilobytes."""
 
 
 class UnknownNames(Enum):
-    """What an operation does with query parameters and body members that it does not know."""
+    """Treatment of unknown query parameters and body members."""
 
     REJECT = "reject"
-    """Answer 400 and name each one with the nearest known name."""
+    """Reply 400 and list each unknown name with the most similar known name."""
 
     REPORT = "report"
-    """Ignore them and name each one in the header :data:`IGNORED`."""
+    """Ignore unknown names and list them in the header :data:`IGNORED`."""
 
     IGNORE = "ignore"
-    """Ignore them: the body is data, or another protocol says so."""
+    """Ignore unknown names, because the body is data or another protocol requires it."""
 
 
 @cache
 def accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
-    """Return the names under which clients send the fields of a model, each with the field's documented name."""
+    """Return the names that clients can use for the fields of a model, each with the documented name."""
     return {
         name: names[0]
         for field, info in model.model_fields.items()
-        for names in [_sent_as(field, info)]
+        for names in [_names_of_field(field, info)]
         for name in names
     }
 
 
 def unknown_parameters(names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
-    """Return the refusal of query parameters.
+    """Return the error for unknown query parameters.
 
     Args:
         names: the unknown names.
-        known: the names that the operation accepts, each with the documented name of the same thing.
+        known: the accepted names, each with its documented name.
     """
-    return _refusal("parameter", names, known)
+    return _unknown_names_error("parameter", names, known)
 
 
 def unknown_arguments(names: Sequence[str], known: Iterable[str]) -> WorkspaceError:
-    """Return the refusal of a tool's arguments, given the unknown names and those that the tool has."""
-    return _refusal("argument", names, {name: name for name in known})
+    """Return the error for unknown arguments of a tool."""
+    return _unknown_names_error("argument", names, {name: name for name in known})
 
 
 def unknown_members(model: Any, locations: Iterable[tuple[int | str, ...]]) -> WorkspaceError:
-    """Return the refusal of body members.
+    """Return the error for unknown body members.
 
     Args:
-        model: of the body.
+        model: model of the body.
         locations: pydantic's location of each unknown member.
     """
     errors: list[FieldError] = []
     for index, location in enumerate(locations):
         at, name = _model_at(model, location[:-1]), str(location[-1])
         accepted = accepted_names(at) if at else {}
-        twice = f"is given as `{accepted[name]}`, too" if name in accepted else ""
-        errors.append(FieldError(format_location(location), twice or _message("member", name, accepted, index)))
+        repeated = f"repeats `{accepted[name]}`; send only one of them" if name in accepted else ""
+        errors.append(FieldError(format_location(location), repeated or _message("member", name, accepted, index)))
     return invalid_fields(errors)
 
 
 def format_location(location: Iterable[int | str]) -> str:
-    """Return a location in a body as clients write it: ``parameters[0].name``."""
+    """Format a location in a body as a path such as ``parameters[0].name``."""
     text = ""
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{display_name(part)}" if text else display_name(part)
@@ -98,23 +98,23 @@ def format_location(location: Iterable[int | str]) -> str:
 
 
 def display_name(name: str) -> str:
-    """Return a name that a caller sent, cut to what a message has room for, with hidden characters as escapes."""
-    return "".join(f"\\u{ord(each):04x}" if is_hidden(each) else each for each in _cut(name))
+    """Return a caller's name for a message: shortened, with invisible characters escaped."""
+    return "".join(f"\\u{ord(each):04x}" if is_hidden(each) else each for each in _shorten(name))
 
 
-def _cut(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}..."
 
 
 def report_unknown_names(reply: Reply, names: Iterable[str]) -> None:
-    """Add unknown names to the header :data:`IGNORED`, after those that the handler put there.
+    """Append unknown names to the header :data:`IGNORED` of a reply.
 
-    Characters that a header or a list of names cannot hold are percent-encoded.
+    Characters that are not allowed in a header or in a list of names are percent-encoded.
     """
     listed = [reply.headers[IGNORED]] if IGNORED in reply.headers else []
     length = sum(map(len, listed))
     for name in names:
-        text = quote(_cut(name), safe="$:[]()!*'+-._~ ", errors="replace").strip() or '""'
+        text = quote(_shorten(name), safe="$:[]()!*'+-._~ ", errors="replace").strip() or '""'
         length += len(text) + 2
         if length > MAX_REPORTED:
             listed.append("...")
@@ -124,7 +124,7 @@ def report_unknown_names(reply: Reply, names: Iterable[str]) -> None:
         reply.headers[IGNORED] = ", ".join(listed)
 
 
-def _refusal(kind: str, names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
+def _unknown_names_error(kind: str, names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
     errors = [
         FieldError(display_name(name), _message(kind, name, known, index))
         for index, name in enumerate(names[:MAX_LISTED])
@@ -138,16 +138,16 @@ def _message(kind: str, name: str, known: Mapping[str, str], index: int) -> str:
     """Return the message about an unknown name.
 
     Args:
-        kind: what it is a name of.
-        name: as the caller sent it.
-        known: the known names, each with the documented name of the same thing.
-        index: how many names of the request came before.
+        kind: kind of the name, for example ``parameter``.
+        name: the unknown name.
+        known: the accepted names, each with its documented name.
+        index: number of unknown names of the request before this one.
     """
     unknown = f"Unknown {kind} `{display_name(name)}`"
     if index >= MAX_HINTS:
         return f"{unknown}."
     if not known:
-        return f"{unknown}; there are no {kind}s here."
+        return f"{unknown}; no {kind}s are accepted."
     nearest = find_nearest_name(name, known)
     if nearest is not None:
         return f"{unknown}; did you mean `{known[nearest]}`?"
@@ -155,7 +155,7 @@ def _message(kind: str, name: str, known: Mapping[str, str], index: int) -> str:
     return f"{unknown}; known: {listed}."
 
 
-def _sent_as(field: str, info: FieldInfo) -> list[str]:
+def _names_of_field(field: str, info: FieldInfo) -> list[str]:
     alias = info.validation_alias
     if isinstance(alias, AliasChoices):
         return [choice for choice in alias.choices if isinstance(choice, str)]
@@ -163,18 +163,18 @@ def _sent_as(field: str, info: FieldInfo) -> list[str]:
 
 
 def _model_at(model: Any, location: Iterable[int | str]) -> type[BaseModel] | None:
-    """Return the model at a location of a body, None where the location leaves the models."""
+    """Return the model at a location of a body, None if the location has no model."""
     at = _model_in(model)
     for part in location:
         if isinstance(part, str):
             fields = at.model_fields if at else {}
-            found = (info.annotation for name, info in fields.items() if part in _sent_as(name, info))
+            found = (info.annotation for name, info in fields.items() if part in _names_of_field(name, info))
             at = _model_in(next(found, None))
     return at
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """Return the model that a type is, or holds as an optional value or as the items of an array."""
+    """Return the model of a type, of its optional value, or of its array items."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) in (Union, types.UnionType, list, tuple):

@@ -65,7 +65,7 @@ def test_aliases_are_accepted(service: Service) -> None:
     editor = service.caller("editor@t")
     assert editor.post(AD_HOC, json={"Query": "Telemetry | take 0"}).status_code == 200
     reply = editor.post(AD_HOC, json={"Query": "Telemetry | take 0", "query": "Telemetry | take 1"})
-    assert messages_by_field(reply) == {"Query": "is given as `query`, too"}
+    assert messages_by_field(reply) == {"Query": "repeats `query`; send only one of them"}
     path = "/oi-api/downloads/data-connections/press"
     reply = editor.post(path, json={"dateRange": {"from": DAY["start"], "to": DAY["end"]}})
     assert reply.status_code == 202
@@ -135,7 +135,7 @@ def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
     assert set(messages_by_field(unread)) == {"etag"}
     stale = {**late.json(), "createdAt": "2020-01-01T00:00:00Z", "editedBy": "somebody", "lookup": "other"}
     assert messages_by_field(editor.put(path, json=stale)) == dict.fromkeys(
-        ("createdAt", "editedBy", "lookup"), "is read-only; leave it out, or send the stored value"
+        ("createdAt", "editedBy", "lookup"), "is read-only; omit it or send the stored value"
     )
     copy = {name: read[name] for name in ("name", "surface", "kql", "parameters", "approval", "createdAt")}
     assert set(messages_by_field(editor.put("/oi-api/warm-queries/copied", json=copy))) == {"createdAt"}

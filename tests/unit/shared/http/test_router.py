@@ -74,5 +74,5 @@ def test_a_wrong_method_names_the_right_ones() -> None:
 
 def test_two_operations_at_one_address_are_a_mistake() -> None:
     """Declaring a method and route twice fails at start."""
-    with pytest.raises(ValueError, match="two operations"):
+    with pytest.raises(ValueError, match="is declared twice"):
         Router([*operations(), operations()[0]])

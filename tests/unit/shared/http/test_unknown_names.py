@@ -142,9 +142,9 @@ async def test_other_letter_case_is_unknown() -> None:
 async def test_operation_without_parameters_says_so() -> None:
     """An operation that takes nothing refuses everything."""
     assert await errors_of("POST", "/nothing?=1&a", {"b": 1}) == {
-        "": "Unknown parameter ``; there are no parameters here.",
-        "a": "Unknown parameter `a`; there are no parameters here.",
-        "b": "Unknown member `b`; there are no members here.",
+        "": "Unknown parameter ``; no parameters are accepted.",
+        "a": "Unknown parameter `a`; no parameters are accepted.",
+        "b": "Unknown member `b`; no members are accepted.",
     }
     assert (await ask("POST", "/nothing")).status == 204
     assert (await ask("POST", "/nothing?", {})).status == 204
@@ -160,7 +160,7 @@ async def test_parameter_given_twice_is_refused(query: str) -> None:
 async def test_member_given_under_both_of_its_names_is_refused() -> None:
     """A member has one value, too."""
     body = {"name": "x", "range": {"start": "a", "from": "b"}}
-    assert await errors_of("POST", "/refuses", body) == {"range.from": "is given as `start`, too"}
+    assert await errors_of("POST", "/refuses", body) == {"range.from": "repeats `start`; send only one of them"}
 
 
 async def test_declared_names_are_accepted() -> None:
@@ -209,7 +209,7 @@ async def test_many_unknown_members_get_a_short_reply() -> None:
     """A body of very many unknown members is refused without a message for each."""
     body = {"name": "x", **{f"m{number}": 0 for number in range(70_000)}}
     errors = await errors_of("POST", "/refuses", body)
-    assert errors == {"body": f"has 70000 faults; at most {MAX_LISTED} are listed one by one"}
+    assert errors == {"body": f"has 70000 errors; at most {MAX_LISTED} are listed individually"}
 
 
 def test_body_without_a_model_cannot_refuse() -> None:

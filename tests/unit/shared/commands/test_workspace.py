@@ -1,4 +1,4 @@
-"""The workspace command: what it prints, where, and how it exits."""
+"""The workspace command: output, streams and exit codes."""
 
 import subprocess
 import sys
@@ -24,25 +24,25 @@ ADMIN = "admin@plant-a.example"
 
 @dataclass
 class Issued:
-    """A key as the key service hands it out."""
+    """A new key of the key service."""
 
     api_key: str
 
 
 @dataclass
 class Keys:
-    """Hands out numbered keys."""
+    """Issues numbered keys."""
 
     issued: list[tuple[str, str]] = field(default_factory=list)
 
     async def issue(self, actor: str, principal: str, _name: str) -> Issued:
-        """Note who asked for whose key."""
+        """Record the actor and the member of a new key."""
         self.issued.append((actor, principal))
         return Issued(f"oik_{len(self.issued)}")
 
 
 class Engine:
-    """Binds what does not say ``wher``, unless it is down."""
+    """Fake engine that rejects queries with ``wher``; may be unavailable."""
 
     down = False
 
@@ -61,7 +61,7 @@ class Engine:
 
 
 class Services:
-    """What the command needs of the wiring, over files; made anew for each run as a new process would."""
+    """The services that the command needs, over files; created for each run like in a new process."""
 
     def __init__(self, folder: Path, keys: Keys, engine: Engine) -> None:
         self.query_columns = QueryColumns(engine)
@@ -77,13 +77,13 @@ class Services:
 
 
 @dataclass
-class Desk:
-    """A folder with a document and stores.
+class CommandEnvironment:
+    """Test environment: a folder with a document and stores.
 
     Attributes:
-        folder: where they are.
-        keys: what was issued.
-        engine: binds the queries.
+        folder: folder of document and stores.
+        keys: issued keys.
+        engine: fake query engine.
     """
 
     folder: Path
@@ -91,27 +91,29 @@ class Desk:
     engine: Engine = field(default_factory=Engine)
 
     def run(self, *arguments: str, text: str = PLANT) -> int:
-        """Run the command on a document with this text."""
+        """Run the command for a document with this text."""
         file = self.folder / "w.yaml"
         file.write_text(text, encoding="utf-8")
         return main([arguments[0], str(file), *arguments[1:]], lambda: Services(self.folder, self.keys, self.engine))
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    """An empty desk."""
-    return Desk(tmp_path)
+def environment(tmp_path: Path) -> CommandEnvironment:
+    """Return an environment without stores."""
+    return CommandEnvironment(tmp_path)
 
 
-def test_a_sound_document_validates_in_silence(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+def test_valid_document_prints_nothing(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
     """Validate exits with 0 and prints nothing."""
-    assert desk.run("validate") == DONE
+    assert environment.run("validate") == DONE
     assert capsys.readouterr() == ("", "")
 
 
-def test_an_id_of_several_scripts_is_a_warning(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """Validate prints a warning with its place and exits with 0."""
-    assert desk.run("validate", text=PLANT.replace("id: viewer@", "id: vi\u0435wer@")) == DONE
+def test_id_with_several_scripts_is_a_warning(
+    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Validate prints a warning with its position and exits with 0."""
+    assert environment.run("validate", text=PLANT.replace("id: viewer@", "id: vi\u0435wer@")) == DONE
     output, errors = capsys.readouterr()
     assert output == ""
     assert errors.startswith("warning: ")
@@ -120,63 +122,67 @@ def test_an_id_of_several_scripts_is_a_warning(desk: Desk, capsys: pytest.Captur
     )
 
 
-def test_problems_are_lines_on_standard_error(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+def test_problems_are_lines_on_standard_error(
+    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each problem is a line with file, line and column; nothing is applied."""
     faulty = PLANT.replace("name: Rig,", "name: 7,").replace("surface: cooling,", "surface: gone,")
     for verb in ("validate", "diff", "apply"):
-        assert desk.run(verb, text=faulty) == REFUSED
+        assert environment.run(verb, text=faulty) == REFUSED
         output, errors = capsys.readouterr()
         assert output == ""
         assert [line.split(".yaml:")[1] for line in errors.splitlines()] == [
             "8:25: connections[0].name: should be a valid string",
             "23:41: warmQueries[1].surface: unknown surface: gone",
         ]
-    assert not (desk.folder / "workspace.sqlite").exists()
+    assert not (environment.folder / "workspace.sqlite").exists()
 
 
-def test_apply_refuses_what_the_engine_does_not_bind(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """A query that the engine refuses is a problem at its place in the file, and nothing is applied."""
+def test_apply_rejects_invalid_queries(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+    """A query that the engine rejects is a problem with its position, and nothing is applied."""
     faulty = PLANT.replace("kql: Telemetry | count", "kql: |\n      Telemetry\n      | wher x")
-    assert desk.run("validate", text=faulty) == DONE
-    assert desk.run("apply", text=faulty) == REFUSED
+    assert environment.run("validate", text=faulty) == DONE
+    assert environment.run("apply", text=faulty) == REFUSED
     output, errors = capsys.readouterr()
     assert output == ""
     assert [line.split(".yaml:")[1] for line in errors.splitlines()] == [
         "21:10: warmQueries[0].kql: 'wher' is no operator (line 2, column 3 of the query)",
     ]
-    assert desk.run("diff") == DONE
+    assert environment.run("diff") == DONE
     assert "0 added" not in capsys.readouterr().out
 
 
-def test_apply_goes_on_without_the_engine(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """While the engine does not answer, queries are applied untried, and a warning says so."""
-    desk.engine.down = True
-    assert desk.run("apply") == DONE
+def test_apply_works_without_the_engine(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+    """During an outage of the engine, queries are applied without validation and with a warning."""
+    environment.engine.down = True
+    assert environment.run("apply") == DONE
     output, errors = capsys.readouterr()
     assert output.endswith("13 added, 0 changed, 0 removed, 0 kept\n")
     assert errors.startswith("warning: the queries are applied without validation by the engine: ")
     assert errors.endswith("(QUERY_ENGINE_UNAVAILABLE)\n")
 
 
-def test_diff_shows_and_apply_makes_the_changes(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """Diff prints what apply then does and prints alike; afterwards there is nothing left to do."""
-    assert desk.run("diff") == DONE
+def test_diff_and_apply_print_the_same_changes(
+    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Diff prints the changes that apply makes and prints; a second diff prints none."""
+    assert environment.run("diff") == DONE
     shown = capsys.readouterr().out
-    assert desk.run("apply") == DONE
+    assert environment.run("apply") == DONE
     assert capsys.readouterr().out == shown
     assert "+ connection rig\n" in shown
     assert shown.endswith("13 added, 0 changed, 0 removed, 0 kept\n")
-    assert desk.run("diff") == DONE
+    assert environment.run("diff") == DONE
     assert capsys.readouterr().out == "0 added, 0 changed, 0 removed, 0 kept\n"
 
 
-def test_changes_are_shown_field_by_field(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """A changed item lists its changed fields with both values; text of several lines is compared by line."""
+def test_changes_are_shown_field_by_field(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+    """A changed item lists its changed fields with both values; multi-line text is compared by line."""
     before = PLANT.replace("kql: Telemetry | count", "kql: |\n      Telemetry\n      | count")
     after = before.replace("      | count", "      | take 5").replace("role: Viewer", "role: Editor")
-    assert desk.run("apply", text=before) == DONE
+    assert environment.run("apply", text=before) == DONE
     capsys.readouterr()
-    assert desk.run("diff", text=after.replace("- {name: recipes", "- {name: orders")) == DONE
+    assert environment.run("diff", text=after.replace("- {name: recipes", "- {name: orders")) == DONE
     assert capsys.readouterr().out.splitlines() == [
         "~ member viewer@plant-a.example",
         '    role: "Viewer" -> "Editor"',
@@ -192,47 +198,53 @@ def test_changes_are_shown_field_by_field(desk: Desk, capsys: pytest.CaptureFixt
     ]
 
 
-def test_the_issued_key_stands_alone_on_standard_output(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --issue-key the report goes to standard error, so that the output is the key."""
-    assert desk.run("apply", "--as", ADMIN, "--issue-key", "viewer@plant-a.example") == DONE
+def test_standard_output_contains_only_the_issued_key(
+    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --issue-key the plan is printed to standard error, so that the output is only the key."""
+    assert environment.run("apply", "--as", ADMIN, "--issue-key", "viewer@plant-a.example") == DONE
     output, errors = capsys.readouterr()
     assert output == "oik_1\n"
     assert "13 added" in errors
-    assert desk.keys.issued == [(ADMIN, "viewer@plant-a.example")]
+    assert environment.keys.issued == [(ADMIN, "viewer@plant-a.example")]
 
 
 @pytest.mark.parametrize("option", ["--as", "--issue-key"])
-def test_strangers_are_refused_before_anything_is_applied(
-    desk: Desk, capsys: pytest.CaptureFixture[str], option: str
+def test_unknown_members_are_rejected_before_apply(
+    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    """A principal that is no member of the team neither applies nor gets a key."""
-    assert desk.run("apply", option, "stranger") == REFUSED
+    """A principal outside the team cannot apply or get a key."""
+    assert environment.run("apply", option, "stranger") == REFUSED
     assert "stranger is not a member of the team" in capsys.readouterr().err
-    assert not (desk.folder / "workspace.sqlite").exists()
+    assert not (environment.folder / "workspace.sqlite").exists()
 
 
-def test_another_workspaces_document_is_refused(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """A refusal of the service is a line with its code, exit code 1."""
-    assert desk.run("apply") == DONE
-    assert desk.run("apply", text=PLANT.replace("id: plant-a,", "id: plant-b,")) == REFUSED
+def test_document_of_another_workspace_is_rejected(
+    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error of the service is printed with its code; the exit code is 1."""
+    assert environment.run("apply") == DONE
+    assert environment.run("apply", text=PLANT.replace("id: plant-a,", "id: plant-b,")) == REFUSED
     assert capsys.readouterr().err.startswith("WORKSPACE_ID_FIXED: ")
 
 
-def test_stores_that_do_not_answer_are_exit_code_2(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """A store without its file is told apart from a refused document."""
-    (desk.folder / "workspace.sqlite").mkdir()
-    assert desk.run("apply") == FAILED
+def test_unavailable_stores_exit_with_code_2(
+    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unavailable stores have a different exit code than a rejected document."""
+    (environment.folder / "workspace.sqlite").mkdir()
+    assert environment.run("apply") == FAILED
     assert capsys.readouterr().err.startswith("CATALOG_UNAVAILABLE: ")
 
 
-def test_a_file_that_cannot_be_read_is_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A missing file is named."""
+def test_unreadable_file_exits_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error names the missing file."""
     assert main(["validate", str(tmp_path / "missing.yaml")]) == FAILED
     assert "missing.yaml" in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_utf8_is_told_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A byte that is no UTF-8 is a located problem; a byte order mark is none."""
+def test_invalid_utf8_is_a_problem_with_its_position(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An invalid UTF-8 byte is a problem with its position; a byte order mark is accepted."""
     file = tmp_path / "w.yaml"
     file.write_bytes(b"workspace:\n  name: caf\xe9\n")
     assert main(["validate", str(file)]) == REFUSED
@@ -242,15 +254,15 @@ def test_a_file_that_is_not_utf8_is_told_with_its_place(tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize("arguments", [[], ["validate"], ["frobnicate", "x"], ["diff", "x", "--as", "y"]])
-def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
-    """Argparse refuses what is no command."""
+def test_wrong_usage_exits_with_code_2(arguments: list[str]) -> None:
+    """Argparse rejects an unknown command."""
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == FAILED
 
 
-def test_the_module_is_cheap_to_import_and_runs_as_a_program() -> None:
-    """Help needs neither pydantic nor YAML nor stores; the sample validates as a program, too."""
+def test_help_imports_no_slow_modules() -> None:
+    """Help imports neither pydantic nor YAML nor stores; the sample document validates in a separate process."""
     code = "import sys, shared.commands.workspace; sys.exit(bool({'pydantic', 'yaml', 'sqlite3'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
     command = [sys.executable, "-m", "shared.commands.workspace", "validate", "samples/workspace.yaml"]

@@ -1,4 +1,4 @@
-"""DocumentCache: repeated selections, bounds of validation, and what is kept."""
+"""DocumentCache: merged selections, limits of validation, and cache size."""
 
 import asyncio
 import gc
@@ -22,7 +22,7 @@ FRAGMENTS = " ".join(f"fragment F{n} on Query {{ workspace {{ id }} }}" for n in
 
 
 def messages(prepared: PreparedDocument) -> list[str]:
-    """Return what is wrong with a document."""
+    """Return the validation errors of a document."""
     return [error.message for error in prepared.errors]
 
 
@@ -34,14 +34,14 @@ class _Doubling(Visitor):
 @settings(max_examples=30, deadline=None)
 @given(queries(SCHEMA))
 def test_repeated_selections_are_merged(text: str) -> None:
-    """A document in which each selection stands twice, at every level, becomes the document without repetitions."""
+    """A document in which each selection is repeated at every level is merged to the original document."""
     plain = merge_selections(parse(text))
     assert print_ast(merge_selections(visit(plain, _Doubling()))) == print_ast(plain)
     assert validate(SCHEMA, plain) == validate(SCHEMA, parse(text)) == []
 
 
-def test_fields_that_stand_often_are_one_field() -> None:
-    """Thousands of copies of a field, within the token limit, are validated and answered like one."""
+def test_thousands_of_equal_fields_are_validated_as_one() -> None:
+    """Thousands of copies of a field within the token limit are validated and executed as one."""
     many = DocumentCache(SCHEMA).prepare("{ workspace {" + " id" * 4900 + "} }")
     assert many.errors == ()
     assert many.runnable is not None
@@ -58,8 +58,8 @@ def test_fields_that_stand_often_are_one_field() -> None:
         "workspace { id } workspace { id: name }",
     ],
 )
-def test_fields_that_differ_still_conflict(selections: str) -> None:
-    """What only looks alike is not merge_selections: different arguments, fields or aliases of one name are refused."""
+def test_different_fields_are_not_merged(selections: str) -> None:
+    """Different arguments, fields or aliases with one name are not merged, but rejected."""
     assert messages(DocumentCache(SCHEMA).prepare(f"{{ {selections} }}"))
 
 
@@ -74,8 +74,8 @@ def test_fields_that_differ_still_conflict(selections: str) -> None:
         ),
     ],
 )
-async def test_what_is_merged_is_answered_alike(selections: str, expected: dict[str, Any]) -> None:
-    """Merging keeps directives, fragments and different selections below one field."""
+async def test_merged_document_has_the_same_result(selections: str, expected: dict[str, Any]) -> None:
+    """Merging preserves directives, fragments and different selections below one field."""
     fragment = " fragment F on Query { workspace { name name } }" if "...F" in selections else ""
     text = f"{{ {selections} }}{fragment}"
     service = build_service(CountingStores(build_catalog(1, 1)))
@@ -84,8 +84,8 @@ async def test_what_is_merged_is_answered_alike(selections: str, expected: dict[
     assert (await plain if asyncio.iscoroutine(plain) else plain).data == expected  # type: ignore[union-attr]
 
 
-def test_overlap_beyond_the_bound_is_refused_by_name() -> None:
-    """Where comparing fields would take long, the document is refused, and the message says why."""
+def test_expensive_overlap_is_rejected_with_a_reason() -> None:
+    """A document whose fields take long to compare is rejected with the reason."""
     [message] = messages(DocumentCache(SCHEMA).prepare(f"{OVERLAPPING} {FRAGMENTS}"))
     assert "same fields" in message
 
@@ -102,14 +102,14 @@ def test_overlap_beyond_the_bound_is_refused_by_name() -> None:
         "{ workspace { id } } # \u0000 \ud83d\ude00 {",
     ],
 )
-def test_hostile_documents_are_refused_or_harmless(text: str) -> None:
-    """Nesting, cycles, deep introspection and odd characters end in errors or in nothing, never in an exception."""
+def test_hostile_documents_raise_no_exception(text: str) -> None:
+    """Deep nesting, cycles, introspection and odd characters cause errors or empty results, never an exception."""
     prepared = DocumentCache(SCHEMA).prepare(text)
     assert prepared.errors or prepared.runnable is not None
 
 
-def test_documents_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The documents used last are kept, a long one and the rest are not."""
+def test_recent_documents_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recently used documents are cached; long documents and older ones are not."""
     monkeypatch.setattr(document_cache, "MAX_CACHED_CHARACTERS", 85)
     kept = DocumentCache(SCHEMA)
     first = kept.prepare("{ workspace { id } }")
@@ -124,8 +124,8 @@ def test_documents_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("behind", ["", " ) ) ("])
-def test_what_is_kept_is_bounded_by_its_size(behind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many documents of many fields come, sound or not, no more is kept than of two of them."""
+def test_cache_size_is_limited(behind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For any number of large documents, valid or not, the cache does not exceed the size of two of them."""
     monkeypatch.setattr(document_cache, "MAX_CACHED_CHARACTERS", 10_000)
     kept = DocumentCache(SCHEMA)
     fields = " a" * 2_000

@@ -16,13 +16,13 @@ LOOKUPS = st.sets(st.from_regex(r"[a-z]{1,6}", fullmatch=True), max_size=30)
 
 
 def surfaces(lookups: set[str]) -> list[CatalogEntry[Surface]]:
-    """Return surfaces in order of their lookup keys."""
+    """Return surfaces sorted by lookup key."""
     return [CatalogEntry(Surface(lookup=lookup, name=lookup), _AT, _AT, "") for lookup in sorted(lookups)]
 
 
 @given(LOOKUPS, LOOKUPS, st.integers(min_value=1, max_value=7))
 def test_cursors_are_stable_under_inserts(before: set[str], inserted: set[str], size: int) -> None:
-    """Walking by cursor visits everything that was there from the beginning exactly once, whatever is inserted."""
+    """Paging by cursor visits every original item exactly once, for any inserted items."""
     seen: list[str] = []
     items, after = surfaces(before), None
     while True:
@@ -37,8 +37,8 @@ def test_cursors_are_stable_under_inserts(before: set[str], inserted: set[str], 
 
 
 @given(LOOKUPS, st.integers(min_value=0, max_value=40), st.integers(min_value=0, max_value=40))
-def test_offset_cuts_the_list(lookups: set[str], limit: int, offset: int) -> None:
-    """Limit and offset give a slice, the whole count, and whether more follows."""
+def test_limit_and_offset_return_a_slice(lookups: set[str], limit: int, offset: int) -> None:
+    """Limit and offset return a slice, the total count, and whether more items follow."""
     items = surfaces(lookups)
     page = PageRequest(limit=limit, offset=offset).select(items)
     assert list(page.nodes) == items[offset : offset + limit]
@@ -61,13 +61,13 @@ def test_offset_cuts_the_list(lookups: set[str], limit: int, offset: int) -> Non
         PageRequest(after="AAAA"),
     ],
 )
-def test_wrong_arguments_are_refused(request_: PageRequest) -> None:
-    """Mixed styles, sizes out of range and foreign cursors are refused."""
+def test_invalid_arguments_are_rejected(request_: PageRequest) -> None:
+    """Mixed styles, invalid sizes and foreign cursors are rejected."""
     with pytest.raises(WorkspaceError):
         request_.select(surfaces({"a"}))
 
 
-def test_cursor_is_opaque_text() -> None:
-    """A cursor shows no lookup key."""
+def test_cursor_is_opaque() -> None:
+    """A cursor does not show a lookup key."""
     [stored] = surfaces({"cooling"})
     assert "cooling" not in to_cursor(stored)

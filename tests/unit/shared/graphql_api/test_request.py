@@ -1,4 +1,4 @@
-"""Finding the items of a request."""
+"""Lookup of queries in a request."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from shared.timestamps import now
 
 
 def stored(lookup: str, name: str) -> CatalogEntry[WarmQuery]:
-    """Return a stored query."""
+    """Return a catalog entry of a query."""
     query = WarmQuery(lookup=lookup, name=name, surface="hall", kql="Telemetry")
     return CatalogEntry(query, now(), now(), "editor@x")
 
 
-def test_a_lookup_is_not_shadowed_by_a_name() -> None:
-    """In a catalog that is older than the rule on names, a lookup leads to its own query."""
+def test_lookup_precedes_name() -> None:
+    """In a catalog older than the rule on names, a lookup key selects its own query."""
     catalog = Catalog(queries={"pressure": stored("pressure", "Pressure"), "mine": stored("mine", "pressure")})
     absent: Any = None
     request = GraphQLRequest(absent, catalog, {}, absent, absent)

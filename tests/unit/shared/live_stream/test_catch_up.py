@@ -1,4 +1,4 @@
-"""Replays to streams that are live already."""
+"""Replays to streams that are already live."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -22,7 +22,7 @@ ASKED = StreamFilters.model_validate({"since": "2026-01-05T08:00:00Z"})
 
 
 class Service:
-    """A message service that keeps what it is told."""
+    """A message service that records its calls."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -35,7 +35,7 @@ class Service:
         self.most_at_once = self.at_once = 0
 
     async def send(self, connection_id: str, text: bytes) -> None:
-        """Take a message once the gate is open."""
+        """Record a message when the gate is open."""
         assert connection_id
         self.tries += 1
         if self.failures:
@@ -47,17 +47,17 @@ class Service:
         self.sent.append(text)
 
     async def is_open(self, connection_id: str) -> bool:
-        """Say that the stream is there until it took so many messages."""
+        """Return True until the stream has received a number of messages."""
         assert connection_id
         return len(self.sent) < self.open_for
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        """Close a stream."""
+        """Record the closing of a stream."""
         self.closed.append((connection_id, reason))
 
 
 class Table(History):
-    """The table, as it is at each of its readings."""
+    """A table with different contents at each read."""
 
     def __init__(self, *readings: Sequence[str]) -> None:
         self.readings = list(readings)
@@ -67,7 +67,7 @@ class Table(History):
     async def read_pages(
         self, connections: Sequence[str], since: datetime, until: datetime = SINCE
     ) -> AsyncIterator[Any]:
-        """Give one page of what the table holds now."""
+        """Yield one page with the current contents of the table."""
         assert list(connections) == []
         if self.error:
             raise self.error
@@ -81,16 +81,16 @@ async def workspace() -> Catalog:
 
 
 async def no_time(_: float) -> None:
-    """Wait for nothing."""
+    """Return without waiting."""
 
 
 def replays(table: Table, service: Service, **options: Any) -> CatchUp:
-    """Return the replays of a table to a service."""
+    """Return a CatchUp from a table to a service."""
     return CatchUp(workspace, table, service, **{"sleep": no_time} | options)
 
 
-async def test_what_reaches_the_table_late_is_replayed_once() -> None:
-    """After the table had time, what it lacked at first comes, and nothing that it had."""
+async def test_late_impulses_are_replayed_once() -> None:
+    """After the lag, impulses that were missing at first are replayed, and no others."""
     service, table = Service(), Table(["1", "2"], ["2", "3"])
     before = now()
     await replays(table, service).run("c", ASKED)
@@ -101,24 +101,24 @@ async def test_what_reaches_the_table_late_is_replayed_once() -> None:
     assert (again, until) == (opened - catch_up.REREAD_TIME, opened + catch_up.SKEW)
 
 
-async def test_a_short_window_is_never_made_longer() -> None:
-    """The second reading begins where the first did, when that is later."""
+async def test_second_read_does_not_extend_a_short_window() -> None:
+    """The second read does not start before the first one."""
     service, table = Service(), Table(["1"], ["1"])
     since = now() - timedelta(seconds=30)
     await replays(table, service).run("c", StreamFilters.model_validate({"since": since.isoformat()}))
     assert [begin for begin, _ in table.asked] == [since, since]
 
 
-async def test_nothing_asked_for() -> None:
-    """A stream without since, and an event of no connection, make no query."""
+async def test_no_replay_without_since_or_connection() -> None:
+    """A stream without ``since`` and an event without connection id execute no query."""
     service, table = Service(), Table()
     await replays(table, service).run("c", StreamFilters.model_validate({}))
     await replays(table, service).run("", ASKED)
     assert (service.sent, table.asked) == ([], [])
 
 
-async def test_a_listener_that_left_ends_its_replay() -> None:
-    """Whoever has gone is not sent to for long, and the table not asked again."""
+async def test_replay_ends_when_the_stream_closes() -> None:
+    """A closed stream gets no further messages, and the table is not read again."""
     service, table = Service(), Table([str(number) for number in range(3 * MESSAGES_PER_CHECK)], ["late"])
     service.open_for = 1
     await replays(table, service).run("c", ASKED)
@@ -126,40 +126,40 @@ async def test_a_listener_that_left_ends_its_replay() -> None:
     assert (len(table.asked), service.closed) == (1, [])
 
 
-async def test_too_many_impulses() -> None:
-    """A replay longer than its bound is told to the listener, whose stream is closed."""
+async def test_replay_over_the_limit_closes_the_stream() -> None:
+    """If a replay exceeds its limit, the stream is closed with the reason."""
     service, table = Service(), Table(["1", "2", "3"], [])
     await replays(table, service, most=2).run("c", ASKED)
     assert service.sent == [b"1", b"2"]
     assert service.closed == [("c", "The replay exceeds 2 impulses; request a shorter time range.")]
 
 
-async def test_too_much_time() -> None:
-    """A replay that does not end is given up."""
+async def test_replay_timeout_closes_the_stream() -> None:
+    """If a replay exceeds its maximum duration, the stream is closed with the reason."""
     service, table = Service(), Table(["1"], [])
     service.gate.clear()
     await replays(table, service, seconds=0.01).run("c", ASKED)
     assert service.closed == [("c", "The replay takes too long; request a shorter time range.")]
 
 
-async def test_an_engine_that_fails() -> None:
-    """A failure of the query engine closes the stream with its code and nothing else of it."""
+async def test_engine_error_closes_the_stream() -> None:
+    """An error of the query engine closes the stream with its code and no other detail."""
     service, table = Service(), Table()
     table.error = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "secret")
     await replays(table, service).run("c", ASKED)
     assert service.closed == [("c", "The replay failed: QUERY_ENGINE_UNAVAILABLE.")]
 
 
-async def test_an_error_that_nobody_foresaw() -> None:
-    """Whatever ends a replay early, the stream is closed, so that nobody waits for the rest."""
+async def test_unexpected_error_closes_the_stream() -> None:
+    """Any unexpected error closes the stream, so that the client does not wait for the rest."""
     service, table = Service(), Table()
     table.error = KeyError("secret")
     await replays(table, service).run("c", ASKED)
     assert service.closed == [("c", "The replay failed.")]
 
 
-async def test_messages_that_the_service_does_not_take() -> None:
-    """One that it cannot take now is sent again; one that it never takes is left out, and the rest goes on."""
+async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
+    """Messages are retried during an outage; rejected messages are skipped."""
     service, table = Service(), Table(["1", "2"], [])
     busy = WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "busy")
     service.failures = [busy, busy, WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "no")]
@@ -170,15 +170,15 @@ async def test_messages_that_the_service_does_not_take() -> None:
     assert service.closed == [("c", "The replay failed: LIVE_STREAM_UNAVAILABLE.")]
 
 
-async def test_few_at_once_and_the_rest_in_line() -> None:
-    """So many replays run at a time, so many wait, and one beyond is told to try again."""
+async def test_concurrent_and_waiting_replays_are_limited() -> None:
+    """Replays above the concurrency limit wait, and replays above the waiting limit are rejected."""
     service = Service()
     table = Table(*[["1"]] * 2 * (MAX_WAITING + 1))
     service.gate.clear()
     replaying = replays(table, service)
     tasks = [asyncio.create_task(replaying.run(f"c{number}", ASKED)) for number in range(MAX_WAITING)]
     async with asyncio.timeout(20):
-        while service.at_once < CONCURRENT_REPLAYS:  # noqa: ASYNC110  the tasks have no event to wait for
+        while service.at_once < CONCURRENT_REPLAYS:  # noqa: ASYNC110  the tasks offer no event to wait for
             await asyncio.sleep(0)
     await replaying.run("late", ASKED)
     assert service.closed == [("late", "Too many concurrent replays; try again.")]
@@ -190,14 +190,14 @@ async def test_few_at_once_and_the_rest_in_line() -> None:
 
 
 @pytest.mark.parametrize("state", [b"", b"{", b"[]", b'{"since": "yesterday"}', b'{"since": 1}', b"\xff"])
-def test_states_of_others_are_no_replay(state: bytes) -> None:
-    """What is not a state of ours asks for no replay."""
+def test_foreign_state_requests_no_replay(state: bytes) -> None:
+    """A state in an unknown format requests no replay."""
     assert StreamFilters.from_state(state).since is None
 
 
 @given(st.sampled_from([None, "pump-rig"]), st.sampled_from([None, "cooling"]), st.integers(1, 3600))
-def test_filters_are_recalled(connection: str | None, surface: str | None, seconds: int) -> None:
-    """What the message service keeps gives the same filters back, the window as the instant that it began."""
+def test_filters_are_restored_from_the_state(connection: str | None, surface: str | None, seconds: int) -> None:
+    """The state restores the same filters; a window becomes its start."""
     asked = StreamFilters.model_validate({"connection": connection, "surface": surface, "windowSec": str(seconds)})
     moment = SINCE + timedelta(microseconds=1)
     kept = asked.to_state(moment)

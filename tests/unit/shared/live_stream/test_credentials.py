@@ -1,4 +1,4 @@
-"""Who listens, and how that is told."""
+"""Credentials, user ids and event sources of the live stream."""
 
 import hashlib
 import hmac
@@ -20,8 +20,8 @@ from shared.live_stream.filters import StreamFilters
 KEY = "an access key for tests alone"
 
 
-def test_where_a_token_stands() -> None:
-    """The header goes before the parameter, that before the subprotocol, which is agreed on anyway."""
+def test_precedence_of_credentials() -> None:
+    """The header precedes the parameter, which precedes the subprotocol; the subprotocol is echoed in any case."""
     both = ["chat", "bearer.s"]
     assert find_credential("Bearer h", ["q"], both) == StreamCredential("Bearer h", "bearer.s")
     assert find_credential("", ["q"], both) == StreamCredential("Bearer q", "bearer.s")
@@ -37,24 +37,24 @@ def test_where_a_token_stands() -> None:
         lambda instant: instant.replace(microsecond=0, tzinfo=UTC)
     ),
 )
-def test_a_name_says_who_listens(member: str, token: str, expires_at: datetime) -> None:
-    """A listener's name is read back as the same listener, whatever its id is."""
+def test_user_id_is_parsed_to_the_same_listener(member: str, token: str, expires_at: datetime) -> None:
+    """A listener's user id is parsed to the same listener, for any member id."""
     listener = Listener(member, token, expires_at)
     assert Listener.from_user(listener.name) == listener
 
 
 @given(st.text())
-def test_other_names_are_refused(name: str) -> None:
-    """Any text is a listener's name or refused as such."""
+def test_foreign_user_ids_are_rejected(name: str) -> None:
+    """Any text is parsed as a user id or rejected."""
     try:
         assert Listener.from_user(name).member_id
     except WorkspaceError as error:
-        assert error.code == "UNAUTHENTICATED"  # noqa: PT017  both ends are right
+        assert error.code == "UNAUTHENTICATED"  # noqa: PT017  both outcomes are valid
 
 
 @given(st.text())
-def test_window_seconds(text: str) -> None:
-    """A window is a whole number from 1 to 3600 in digits, and nothing else."""
+def test_window_must_be_between_1_and_3600(text: str) -> None:
+    """A window must be an integer between 1 and 3600 in ASCII digits."""
     good = text.isascii() and text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= 3600
     try:
         assert StreamFilters.model_validate({"windowSec": text}).window_seconds == int(text)
@@ -63,16 +63,16 @@ def test_window_seconds(text: str) -> None:
         assert not good
 
 
-def test_a_window_beside_an_instant() -> None:
-    """Both at once is a mistake that names a field."""
+def test_window_and_since_are_exclusive() -> None:
+    """A combination of ``windowSec`` and ``since`` is rejected with the name of a field."""
     filters = StreamFilters.model_validate({"windowSec": "5", "since": "2026-01-01T00:00:00Z"})
     with pytest.raises(WorkspaceError) as refused:
         filters.replay_start(datetime.now(UTC))
     assert refused.value.members["errors"]
 
 
-def test_no_connections_no_selection() -> None:
-    """An empty workspace has nothing to listen to, and that is no mistake."""
+def test_empty_workspace_selects_nothing() -> None:
+    """Filters select no connections in an empty workspace, without an error."""
     assert StreamFilters().select_connections(Catalog()) == ()
 
 
@@ -94,7 +94,7 @@ def _signed(connection: str, key: str = KEY) -> str:
     ],
 )
 async def test_signed_events(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
-    """An event counts as the service's when it is signed with the key; without a key none does."""
+    """An event is accepted if it is signed with the access key; without a key all events are rejected."""
     if good:
         await SignedEvents(key).verify(headers)
         return
@@ -104,7 +104,7 @@ async def test_signed_events(key: str, headers: dict[str, str], good: bool) -> N
 
 
 class Tokens:
-    """Verifies nothing: gives the claims that the test put in."""
+    """Fake token verifier that returns the claims of the test."""
 
     async def verify(self, token: str) -> Mapping[str, Any]:
         """Return claims with the token as object id."""
@@ -122,7 +122,7 @@ class Tokens:
     ],
 )
 async def test_identified_events(identity: str, authorization: str, good: bool) -> None:  # noqa: FBT001  a column
-    """In the cloud an event is the service's when its token is of the service's own identity."""
+    """On Azure, an event is accepted if its token belongs to the service's managed identity."""
     source = IdentifiedEvents("https://plant-a.webpubsub.azure.com", Tokens(), identity)
     assert source.origin() == "plant-a.webpubsub.azure.com"
     if good:

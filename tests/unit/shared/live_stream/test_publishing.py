@@ -1,14 +1,16 @@
-"""Handing impulses on: once each, in order, fresh ones only, and no further than the service lets."""
+"""Publishing: each impulse once, in order, only while fresh, within the service's limits."""
 
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import ABSENT_SECONDS, PRESENT_SECONDS, Audience
 from shared.live_stream.ports import OpenStream
-from shared.live_stream.publishing import ATTEMPTS, FRESH_FOR, LivePublisher
+from shared.live_stream.publishing import ATTEMPTS, FRESH_FOR, REMEMBERED_SECONDS, LivePublisher, RecentImpulses
 from shared.telemetry.impulses import decode, encode
 from shared.telemetry.models import UNROUTED, HubEvent, Impulse
 from shared.timestamps import now
@@ -17,7 +19,7 @@ AT = now()
 
 
 class Service:
-    """A message service in memory, at the port."""
+    """An in-memory message service."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, bytes]] = []
@@ -26,18 +28,18 @@ class Service:
         self.asked = 0
 
     async def publish(self, group: str, text: bytes) -> None:
-        """Keep a message, or fail as told."""
+        """Record a message, or fail as configured."""
         if self.failing.get(text):
             raise self.failing[text].pop()
         self.sent.append((group, text))
 
     async def has_streams(self, group: str) -> bool:
-        """Return whether the test put somebody there."""
+        """Return whether the test added a listener."""
         self.asked += 1
         return group in self.readers_of
 
     async def list_streams(self, _group: str) -> AsyncIterator[OpenStream]:
-        """Give nobody."""
+        """Yield no streams."""
         for _ in ():
             yield OpenStream("", "")
 
@@ -53,12 +55,12 @@ class Service:
 
 
 def event(number: int, connection: str = "a", age: timedelta = timedelta(0)) -> HubEvent:
-    """Return an event of the hub of impulses."""
+    """Return an event of the impulses hub."""
     return HubEvent(b"%d" % number, "0", number, AT - age, {}, "", connection)
 
 
 def down() -> WorkspaceError:
-    """Return what the port raises when the service does not answer."""
+    """Return the port's error for an outage."""
     return WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "down")
 
 
@@ -72,7 +74,7 @@ def publisher(service: Service) -> LivePublisher:
 
 
 async def test_order_per_connection() -> None:
-    """Messages of one connection keep their order; the impulses that no connection claimed are nobody's."""
+    """Messages of one connection are published in order; unrouted impulses are not published."""
     service = Service()
     events = [event(number, "ab"[number % 2]) for number in range(100)]
     await publisher(service).run([*events, event(100, UNROUTED), event(101, "")], AT)
@@ -81,8 +83,8 @@ async def test_order_per_connection() -> None:
     assert len(service.sent) == 100
 
 
-async def test_what_is_stale_is_left_out() -> None:
-    """What waited longer than a minute is not told as live."""
+async def test_stale_impulses_are_not_published() -> None:
+    """Impulses older than a minute are not published."""
     service, fresh_for = Service(), FRESH_FOR
     tried = publisher(service)
     await tried.run([event(1, age=fresh_for * 2), event(2, age=fresh_for), event(3)], AT)
@@ -90,8 +92,8 @@ async def test_what_is_stale_is_left_out() -> None:
     assert (tried.counters.stale, tried.counters.published) == (1, 2)
 
 
-async def test_nothing_is_sent_where_nobody_listens() -> None:
-    """The service is asked once for a group, not for each message."""
+async def test_groups_without_listeners_get_no_messages() -> None:
+    """The service is called once per group without listeners, not per message."""
     service = Service()
     service.readers_of = {"b"}
     tried = publisher(service)
@@ -100,16 +102,16 @@ async def test_nothing_is_sent_where_nobody_listens() -> None:
     assert (tried.counters.unheard, service.asked) == (10, 2)
 
 
-async def test_a_short_failure_is_outlasted() -> None:
-    """A message is tried again before the next one is sent, and only once more than needed."""
+async def test_short_outage_is_retried() -> None:
+    """A message is retried before the next one is sent, and only until it succeeds."""
     service = Service()
     service.failing = {b"2": [down()] * (ATTEMPTS - 1)}
     await publisher(service).run([event(number) for number in range(5)], AT)
     assert [text for _, text in service.sent] == [b"0", b"1", b"2", b"3", b"4"]
 
 
-async def test_a_batch_given_again_repeats_nothing() -> None:
-    """After an outage the rest of a batch is sent, and nothing that was sent before."""
+async def test_retried_batch_repeats_no_message() -> None:
+    """After an outage the rest of a batch is published without repeats."""
     service = Service()
     service.failing = {b"4": [down()] * ATTEMPTS}
     tried = publisher(service)
@@ -126,8 +128,8 @@ def _named(number: int, message_id: str, connection: str = "a") -> HubEvent:
     return HubEvent(encode(impulse), "0", number, AT, {}, "", connection)
 
 
-async def test_what_is_sent_again_is_not_heard_again() -> None:
-    """An ID goes out once for each connection, within a batch and over batches."""
+async def test_repeated_ids_are_published_once() -> None:
+    """An id is published once per connection, within a batch and over batches."""
     service = Service()
     tried = publisher(service)
     await tried.run([_named(1, "x"), _named(2, "x"), _named(3, "y"), _named(4, "x", "b")], AT)
@@ -141,8 +143,8 @@ async def test_what_is_sent_again_is_not_heard_again() -> None:
     assert tried.counters.repeated == 2
 
 
-async def test_what_failed_is_no_repeat() -> None:
-    """An impulse that could not be handed on is, when its batch or its sender comes again."""
+async def test_failed_impulse_is_not_a_repeat() -> None:
+    """An impulse that could not be published is published at the next delivery."""
     service = Service()
     first, again = _named(1, "x"), _named(2, "x")
     service.failing = {first.body: [down()] * ATTEMPTS}
@@ -154,8 +156,8 @@ async def test_what_failed_is_no_repeat() -> None:
     assert service.sent == [("a", first.body)]
 
 
-async def test_what_the_service_will_never_take_is_left_out() -> None:
-    """A refused message does not stop those after it."""
+async def test_rejected_message_is_skipped() -> None:
+    """A rejected message does not stop the following messages."""
     service = Service()
     service.failing = {b"1": [WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "too large")]}
     tried = publisher(service)
@@ -164,8 +166,8 @@ async def test_what_the_service_will_never_take_is_left_out() -> None:
     assert tried.counters.refused == 1
 
 
-async def test_a_listener_that_is_let_in_is_never_overlooked() -> None:
-    """A group counts as listened to from before its listener joins it; an empty one is asked for again soon."""
+async def test_admitted_listener_gets_messages_immediately() -> None:
+    """A group counts as occupied before its listener joins; an empty group is checked again soon."""
     service, moment = Service(), 0.0
     audience = Audience(service, lambda: moment)
     service.readers_of = set()
@@ -180,8 +182,8 @@ async def test_a_listener_that_is_let_in_is_never_overlooked() -> None:
     assert await audience.can_have_listeners("a")
 
 
-async def test_a_listener_let_in_while_the_service_is_asked() -> None:
-    """An answer that was overtaken by a listener does not count."""
+async def test_listener_admitted_during_the_check() -> None:
+    """A listener admitted during a check overrides the check's negative result."""
     service = Service()
     audience = Audience(service)
     asked = service.has_streams
@@ -192,13 +194,13 @@ async def test_a_listener_let_in_while_the_service_is_asked() -> None:
         return answer
 
     service.readers_of = set()
-    service.has_streams = overtaken  # type: ignore[method-assign]  # the answer comes late
+    service.has_streams = overtaken  # type: ignore[method-assign]  # the reply is delayed
     assert await audience.can_have_listeners("a")
 
 
 @pytest.mark.parametrize(("apart_ms", "rests"), [(0.1, True), (10, False)])
-async def test_only_busy_ingestion_goes_first(apart_ms: float, rests: bool) -> None:  # noqa: FBT001  a parameter
-    """Who is seconds behind makes room for ingestion where events come fast, and catches up where they do not."""
+async def test_busy_ingestion_has_priority(apart_ms: float, rests: bool) -> None:  # noqa: FBT001  a parameter
+    """A publisher that is seconds behind pauses if events arrive fast, and catches up otherwise."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -210,3 +212,43 @@ async def test_only_busy_ingestion_goes_first(apart_ms: float, rests: bool) -> N
     await publisher.run(events, AT)
     assert len(service.sent) == 100
     assert bool(slept) is rests
+
+
+AT = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def impulse(message_id: str, number: int = 0) -> bytes:
+    """Return an impulse as JSON text."""
+    return encode(Impulse(message_id, AT, "a", (), "d", {}, {"n": number, "t": '","Timestamp":"'}))
+
+
+IDS = st.text(min_size=1, max_size=8) | st.sampled_from(['","Timestamp":"', '\\","Timestamp":"', "\\", '"', '\\"'])
+
+
+@given(IDS, IDS)
+def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
+    """Another payload with the same id is a repeat; another id is not, with any characters."""
+    repeats = RecentImpulses()
+    repeats.note("a", impulse(one))
+    assert repeats.has("a", impulse(one, 1))
+    assert repeats.has("a", impulse(other)) is (one == other)
+    assert not repeats.has("b", impulse(one))
+
+
+def test_text_without_id_is_not_a_repeat() -> None:
+    """Text that is not an impulse is never a repeat."""
+    repeats = RecentImpulses()
+    repeats.note("a", b"{}")
+    assert not repeats.has("a", b"{}")
+
+
+def test_memory_is_bounded_in_time_and_number() -> None:
+    """An id is forgotten after ten minutes, or after a number of other ids."""
+    now = [0.0]
+    repeats = RecentImpulses(2, lambda: now[0])
+    repeats.note("a", impulse("old"))
+    now[0] = REMEMBERED_SECONDS
+    assert not repeats.has("a", impulse("old"))
+    for number in range(3):
+        repeats.note("a", impulse(str(number)))
+    assert [repeats.has("a", impulse(str(number))) for number in range(3)] == [False, True, True]

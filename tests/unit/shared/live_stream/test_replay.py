@@ -1,4 +1,4 @@
-"""Replays: whatever comes when, each impulse once and none left out."""
+"""Replays: each impulse exactly once, for any order of arrival."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ COLUMNS = tuple(
 
 
 class World:
-    """A hub with its two readers: the table, which queries see, and the live stream, each some way behind."""
+    """A hub with two delayed consumers: the query table and the live stream."""
 
     def __init__(self, script: Sequence[tuple[int, int, int]]) -> None:
         self.script = list(script)
@@ -40,7 +40,7 @@ class World:
         self.heard: list[bytes] = []
 
     def turn(self) -> None:
-        """Let impulses arrive, and each reader come further."""
+        """Let impulses arrive and both consumers progress."""
         if not self.script:
             return
         second, table_steps, live_steps = self.script.pop(0)
@@ -50,12 +50,12 @@ class World:
             self.publish()
 
     def opened(self) -> None:
-        """Let the stream begin; what was handed out before, nobody heard."""
+        """Open the stream; earlier live messages are not received."""
         self.heard.clear()
         self.hold()
 
     def publish(self) -> None:
-        """Hand the next impulse to the stream."""
+        """Publish the next impulse to the stream."""
         if self.live == len(self.hub):
             return
         text = encode(self.hub[self.live])
@@ -67,16 +67,16 @@ class World:
             self.is_spilled = len(self.held) > self.room
 
     async def wait_for_table(self) -> None:
-        """Let the table come as far as the hub is."""
+        """Advance the table to the end of the hub."""
         self.in_table = len(self.hub)
 
-    async def live_(self) -> None:
-        """Let the live stream come as far as the hub is."""
+    async def advance_live(self) -> None:
+        """Advance the live stream to the end of the hub."""
         while self.live < len(self.hub):
             self.publish()
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Answer the one query there is."""
+        """Return the result of the replay query."""
         self.turn()
         since = datetime.fromisoformat(query.parameters["_oi_from"].removeprefix("datetime(").removesuffix(")"))
         rows = sorted(
@@ -90,21 +90,21 @@ class World:
         """Answer."""
 
     def hold(self) -> None:
-        """Hold live impulses back."""
+        """Start to buffer live impulses."""
         self.held, self.is_spilled = [], False
 
     def has_overflowed(self) -> bool:
-        """Return whether too many were held back."""
+        """Return whether the buffer overflowed."""
         return self.is_spilled
 
     async def send(self, texts: Sequence[bytes]) -> bool:
-        """Hear replayed impulses."""
+        """Receive replayed impulses."""
         self.turn()
         self.heard += texts
         return True
 
     async def release(self, repeated: Callable[[bytes], bool]) -> None:
-        """Go on live."""
+        """Send the buffer and stop buffering."""
         while self.held:
             text = self.held.pop(0)
             if not repeated(text):
@@ -113,11 +113,11 @@ class World:
 
 
 class WorldProgress:
-    """The world's readers, at the port."""
+    """IngestionProgress of the world."""
 
     def __init__(self, world: World) -> None:
         self.wait_for_table = world.wait_for_table
-        self.wait_for_live = world.live_
+        self.wait_for_live = world.advance_live
 
 
 @given(
@@ -125,8 +125,8 @@ class WorldProgress:
     st.integers(0, 30),
     st.integers(1, 4),
 )
-def test_each_impulse_once(script: list[tuple[int, int, int]], before: int, page: int) -> None:
-    """However far the table and the live stream are behind, and whatever is measured when, all come, and once."""
+def test_each_impulse_is_received_once(script: list[tuple[int, int, int]], before: int, page: int) -> None:
+    """For any delay of table and live stream, all impulses are received exactly once."""
     world = World(script)
     for _ in range(before):
         world.turn()
@@ -135,13 +135,13 @@ def test_each_impulse_once(script: list[tuple[int, int, int]], before: int, page
     asyncio.run(replay.run(world, ["a"], START))
     while world.script:
         world.turn()
-    asyncio.run(world.live_())
+    asyncio.run(world.advance_live())
     assert sorted(decode(text).message_id for text in world.heard) == sorted(each.message_id for each in world.hub)
     assert dict.fromkeys(world.heard) == {encode(decode(text)): None for text in world.heard}
 
 
-async def test_the_order_of_a_replay() -> None:
-    """What is replayed comes in the order of its time, however it came in, and begins where it was asked for."""
+async def test_replay_is_in_time_order() -> None:
+    """Impulses are replayed in time order from the requested start, for any order of arrival."""
     world = World([(second, 1, 1) for second in (5, 3, 9, 3, 7)])
     for _ in range(5):
         world.turn()
@@ -150,8 +150,8 @@ async def test_the_order_of_a_replay() -> None:
     assert [decode(text).timestamp.second for text in world.heard] == [3, 3, 5, 7, 9]
 
 
-async def test_nothing_selected_nothing_asked() -> None:
-    """Filters that select no connection ask nothing of the engine."""
+async def test_no_query_without_selected_connections() -> None:
+    """Filters without connections execute no query."""
     world = World([(0, 1, 1)])
     world.hold()
     await Replay(History(world), WorldProgress(world)).run(world, [], START)

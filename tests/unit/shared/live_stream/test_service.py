@@ -1,4 +1,4 @@
-"""Ending streams whose listener may not listen any more."""
+"""Admission of listeners, and closing of unauthorised streams."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ FOREVER = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 class Streams:
-    """A message service that has streams, and does not close some of them."""
+    """A message service with open streams, some of which cannot be closed."""
 
     def __init__(self, members: list[str], stuck: set[str]) -> None:
         self.open = members
@@ -30,7 +30,7 @@ class Streams:
         self.closed: dict[str, str] = {}
 
     async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
-        """Give the streams; each is of the member that it is named for."""
+        """Yield the streams; each stream is named after its member."""
         assert group == "_streams"
         for member in self.open:
             yield OpenStream(member, Listener(member, "token", FOREVER).name)
@@ -42,23 +42,23 @@ class Streams:
         self.closed[connection_id] = reason
 
     async def publish(self, group: str, text: bytes) -> None:
-        """Take no messages."""
+        """Ignore messages."""
         raise AssertionError(group, text)
 
     async def has_streams(self, group: str) -> bool:
-        """Say that somebody listens."""
+        """Return True."""
         return bool(group)
 
     async def link(self, user: str, expires_at: datetime) -> str:
-        """Make no links."""
+        """Return no link."""
         raise AssertionError(user, expires_at)
 
     async def close(self) -> None:
-        """Have nothing to close."""
+        """Do nothing."""
 
 
 async def _resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
-    """Refuse everybody, and do not know about some."""
+    """Reject all members, and fail for some."""
     if member_id.startswith("unknown"):
         raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not answer.")
     raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", f"{member_id}'s access has ended ({token_id}).")
@@ -73,24 +73,24 @@ def _live(streams: Streams) -> LiveStream:
     return LiveStream(_catalog, streams, Audience(streams), _resume, quota)
 
 
-async def test_all_that_lapsed_end() -> None:
-    """Every stream of those who may not listen is closed, and each is told why."""
+async def test_unauthorised_streams_are_closed() -> None:
+    """Every stream without a valid token is closed with the reason."""
     streams = Streams(["a", "b", "c"], set())
     assert await _live(streams).close_expired() == 3
     assert streams.closed["a"] == "a's access has ended (token)."
 
 
 @pytest.mark.parametrize("stuck", [{"a"}, {"a", "b"}, {"c"}])
-async def test_one_that_stays_open_keeps_no_other(stuck: set[str]) -> None:
-    """A stream that cannot be closed or judged keeps no other open, and the failure is told in the end."""
+async def test_failing_stream_does_not_block_others(stuck: set[str]) -> None:
+    """A stream that cannot be checked or closed does not block others; its error is raised at the end."""
     streams = Streams(["a", "unknown", "b", "c", "d"], stuck)
     with pytest.raises(WorkspaceError):
         await _live(streams).close_expired()
     assert set(streams.closed) == {"a", "b", "c", "d"} - stuck
 
 
-async def test_a_link_carries_the_right_to_listen_alone() -> None:
-    """Whoever opens a link gets none of its member's other rights."""
+async def test_link_is_restricted_to_the_right_to_listen() -> None:
+    """A link has no other rights of its member."""
     member = Principal("a", "a", "A", frozenset(AccessRight), CredentialKind.JWT, "token", FOREVER)
 
     async def resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:

@@ -17,14 +17,14 @@ from shared.live_stream.stream_quota import FULL_SECONDS, HANDSHAKE_SECONDS, Str
 
 
 class Service:
-    """A message service that knows which streams are open."""
+    """A message service that lists open streams."""
 
     def __init__(self) -> None:
         self.open: list[str] = []
         self.asked = 0
 
     async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
-        """Give the open streams of the viewer."""
+        """Yield the open streams of the viewer."""
         assert group == group_of("viewer@t")
         self.asked += 1
         for stream in self.open:
@@ -32,7 +32,7 @@ class Service:
 
 
 class World:
-    """Two instances over one store, and a clock."""
+    """Two instances with one store and one clock."""
 
     def __init__(self, places: PlaceStore, limit: int | None, tier: Tier = Tier.ENTERPRISE) -> None:
         self.now = 1_000.0
@@ -49,14 +49,14 @@ class World:
 
 @pytest.fixture
 async def places(tmp_path: Path) -> AsyncIterator[SqlitePlaceStore]:
-    """An empty store."""
+    """Return an empty store."""
     database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
     yield SqlitePlaceStore(database)
     await database.close()
 
 
-async def refused(quota: StreamQuota, stream: str) -> dict[str, Any]:
-    """Return the members of a refusal."""
+async def rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
+    """Return the members of a rejection."""
     with pytest.raises(WorkspaceError) as failure:
         await quota.take("viewer@t", stream)
     assert (failure.value.kind, failure.value.code) == (Kind.THROTTLED, "TOO_MANY_STREAMS")
@@ -64,52 +64,52 @@ async def refused(quota: StreamQuota, stream: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("tier", "set_to", "limit"), [(Tier.FREE, None, 5), (Tier.PRO, None, 20), (Tier.PRO, 2, 2)])
-async def test_the_quota_holds_over_instances(
+async def test_quota_applies_across_instances(
     places: SqlitePlaceStore, tier: Tier, set_to: int | None, limit: int
 ) -> None:
-    """One stream more than the quota is refused on every instance; another principal is not affected."""
+    """A stream above the quota is rejected on every instance; other principals are not affected."""
     world = World(places, set_to, tier)
     for number in range(limit):
         await (world.one if number % 2 else world.two).take("viewer@t", f"s{number}")
-    assert (await refused(world.one, "more"))["limit"] == limit
-    assert (await refused(world.two, "more"))["retryAfter"] > 0
+    assert (await rejection(world.one, "more"))["limit"] == limit
+    assert (await rejection(world.two, "more"))["retryAfter"] > 0
     await world.two.take("editor@t", "e1")
 
 
-async def test_an_ended_stream_makes_room(places: SqlitePlaceStore) -> None:
-    """A stream whose end is reported to any instance makes room at once."""
+async def test_ended_stream_frees_its_place(places: SqlitePlaceStore) -> None:
+    """A stream whose end is reported to any instance frees its place immediately."""
     world = World(places, 1)
     await world.one.take("viewer@t", "s1")
     await world.two.free("viewer@t", "s1")
     await world.one.take("viewer@t", "s2")
 
 
-async def test_streams_that_ended_unreported_make_room(places: SqlitePlaceStore) -> None:
-    """Places without an open stream are freed once the handshake must be over; those of open streams stay."""
+async def test_unreported_ends_are_detected(places: SqlitePlaceStore) -> None:
+    """Places without an open stream are freed after the handshake time; those of open streams remain."""
     world = World(places, 2)
     world.service.open = ["s1"]
     for stream in ("s1", "lost"):
         await world.one.take("viewer@t", stream)
-    await refused(world.two, "s3")
+    await rejection(world.two, "s3")
     world.now += HANDSHAKE_SECONDS + 1
     await world.two.take("viewer@t", "s3")
     world.now += HANDSHAKE_SECONDS + 1
     world.service.open.append("s3")
-    await refused(world.one, "s4")
+    await rejection(world.one, "s4")
 
 
-async def test_refusals_do_not_ask_the_service_each_time(places: SqlitePlaceStore) -> None:
-    """A caller that keeps trying costs the message service one list a second."""
+async def test_rejections_do_not_always_list_streams(places: SqlitePlaceStore) -> None:
+    """Repeated attempts cause one list call per second at the message service."""
     world = World(places, 1)
     world.service.open = ["s1"]
     await world.one.take("viewer@t", "s1")
     for _ in range(10):
-        await refused(world.one, "s2")
+        await rejection(world.one, "s2")
     assert world.service.asked == 1
 
 
-async def test_a_store_that_is_down_refuses_no_stream(tmp_path: Path) -> None:
-    """While places cannot be counted, streams open all the same."""
+async def test_streams_open_during_a_store_outage(tmp_path: Path) -> None:
+    """Streams open without counting if the store does not answer."""
     (tmp_path / "places.sqlite").mkdir()
     database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
     world = World(SqlitePlaceStore(database), 1)
@@ -118,15 +118,15 @@ async def test_a_store_that_is_down_refuses_no_stream(tmp_path: Path) -> None:
     await database.close()
 
 
-async def test_a_caller_that_keeps_trying_costs_the_store_little(places: SqlitePlaceStore) -> None:
-    """For a moment after a refusal the store is not asked, and an end of a stream is noticed at once all the same."""
+async def test_rejections_do_not_always_call_the_store(places: SqlitePlaceStore) -> None:
+    """After a rejection the store is not called for a moment, but the end of a stream takes effect immediately."""
     world = World(places, 1)
     await world.one.take("viewer@t", "s1")
-    await refused(world.one, "s2")
+    await rejection(world.one, "s2")
     await world.two.free("viewer@t", "s1")
-    await refused(world.one, "s2")
+    await rejection(world.one, "s2")
     world.now += FULL_SECONDS
     await world.one.take("viewer@t", "s2")
-    await refused(world.one, "s3")
+    await rejection(world.one, "s3")
     await world.one.free("viewer@t", "s2")
     await world.one.take("viewer@t", "s3")

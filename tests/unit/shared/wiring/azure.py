@@ -1,4 +1,4 @@
-"""An Azure deployment of test servers: Cosmos DB and Key Vault doubles at the wire, Azurite, genuine SDKs."""
+"""Azure deployment of test servers: emulated Cosmos DB and Key Vault, Azurite, and the real SDKs."""
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
@@ -26,7 +26,7 @@ DATABASE = "workspace"
 
 @dataclass
 class Deployment:
-    """The test servers, provisioned as the deployment does it."""
+    """The provisioned test servers."""
 
     cosmos: CosmosServer
     vault: KeyVaultDouble
@@ -35,7 +35,7 @@ class Deployment:
     message_service: str = ""
 
     def services(self) -> Services:
-        """Return the services of another process with STORES=azure; only the ways to sign in are the tests' own."""
+        """Return the services of a new process with STORES=azure; only the sign-in is replaced."""
         given = {"STORES": "azure", "KUSTO_URI": self.kusto_uri}
         given |= {"WEB_PUBSUB_ENDPOINT": self.message_service, "WEB_PUBSUB_ACCESS_KEY": KEY}
         wired = Services(Settings.read(given))
@@ -47,10 +47,10 @@ class Deployment:
 
 @asynccontextmanager
 async def deployment(folder: Path | None = None) -> AsyncIterator[Deployment]:
-    """Start the servers, and make containers and keys.
+    """Start the servers, and create containers and keys.
 
     Args:
-        folder: where the blobs are to outlast their server.
+        folder: folder for blobs that must survive their server.
     """
     with CosmosServer() as server, KeyVaultDouble() as vault, ExitStack() as ends:
         blobs = Azurite(folder)

@@ -1,4 +1,4 @@
-"""Readiness: what is configured must answer."""
+"""Readiness: all configured stores must answer."""
 
 import asyncio
 import logging
@@ -17,12 +17,12 @@ AUDITED = f"{PLAIN}policies: {{provenance: {{}}}}\n"
 
 
 async def answers() -> None:
-    """Answer."""
+    """Return normally."""
 
 
 @pytest.fixture
 async def deployed() -> AsyncIterator[Deployment]:
-    """A deployment without a workspace."""
+    """Return a deployment without a workspace."""
     if missing():
         pytest.skip(missing())
     async with deployment() as running:
@@ -31,7 +31,7 @@ async def deployed() -> AsyncIterator[Deployment]:
 
 @pytest.fixture
 async def services(deployed: Deployment) -> AsyncIterator[Services]:
-    """Its services, with a stand-in for the query engine."""
+    """Return its services with a fake query engine."""
     wired = deployed.services()
     wired.__dict__["engine"] = SimpleNamespace(ping=answers, close=answers)
     wired.readiness.cache_seconds = 0
@@ -44,17 +44,17 @@ def failing(log: pytest.LogCaptureFixture) -> set[str]:
 
 
 async def test_ready_while_every_store_answers(services: Services) -> None:
-    """A deployment is ready before a workspace is applied, and with one, audited or not."""
+    """A deployment is ready without a workspace and with one, audited or not."""
     assert await services.readiness.find_failing() == []
     for text in (PLAIN, AUDITED):
         await services.catalog_service.apply(load_document(text, "test"), "apply")
         assert await services.readiness.find_failing() == []
 
 
-async def test_the_store_that_fails_is_named_in_the_log(
+async def test_failing_store_is_logged(
     deployed: Deployment, services: Services, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without the vault, and then without Cosmos DB, the service is not ready, and says which of them it is."""
+    """Without Key Vault or Cosmos DB, the service is not ready and logs the name of the store."""
     await services.catalog_service.apply(load_document(AUDITED, "test"), "apply")
     caplog.set_level(logging.WARNING)
     deployed.vault.down = True

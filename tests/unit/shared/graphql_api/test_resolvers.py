@@ -1,4 +1,4 @@
-"""The schemas of queries in lists."""
+"""Columns of queries in lists."""
 
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -24,7 +24,7 @@ NODES = [
 
 
 class Engine:
-    """Binds what does not say ``wher``."""
+    """Fake engine that rejects queries with ``wher``."""
 
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Bind a query."""
@@ -36,8 +36,8 @@ class Engine:
         """Answer."""
 
 
-def plant() -> Catalog:
-    """Return a workspace of sound and unsound queries."""
+def environment() -> Catalog:
+    """Return a workspace with valid and invalid queries."""
     stored = {key: WarmQuery(lookup=key, name=key, surface="s", kql=kql) for key, kql in KQL.items()}
     return Catalog(
         version=1,
@@ -57,9 +57,9 @@ def plant() -> Catalog:
         ),
     ],
 )
-async def test_one_unknown_schema_takes_no_other_away(text: str, place: list[str]) -> None:
-    """A query that does not bind has no columns and an error with the true reason; its neighbours have theirs."""
-    stores = CountingStores(plant())
+async def test_invalid_query_does_not_affect_other_schemas(text: str, place: list[str]) -> None:
+    """An invalid query has no columns and an error with the reason; other queries have their columns."""
+    stores = CountingStores(environment())
     service = GraphQLService(stores.current, cast("Any", stores), cast("Any", None), QueryColumns(Engine()))
     answer = await service.run(CALLER, text, {}, None)
     value: Any = answer.body["data"]

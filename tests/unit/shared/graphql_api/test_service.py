@@ -1,4 +1,4 @@
-"""What a request reads of the stores."""
+"""Store reads of a request."""
 
 import pytest
 
@@ -11,8 +11,8 @@ DEEP = (
 
 
 @pytest.mark.parametrize(("query", "reads"), [(QUERY, 2), (DEEP, 2), ("{ surfaces { nodes { id } } }", 1)])
-async def test_lists_of_any_length_cost_the_same_reads(query: str, reads: int) -> None:
-    """A list of many connections with their surfaces and queries reads the stores as often as a list of one."""
+async def test_number_of_reads_is_independent_of_the_list_length(query: str, reads: int) -> None:
+    """A list of many connections with their surfaces and queries needs as many reads as a list of one."""
     for connections, surfaces in ((1, 1), (200, 10)):
         stores = CountingStores(build_catalog(connections, surfaces))
         with lift_limits():

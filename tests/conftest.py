@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
-# How long an example takes says how busy the machine is, and nothing about the rule.
+# The duration of an example depends on the load of the machine, so there is no deadline.
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")
 

@@ -35,8 +35,8 @@ async def test_the_package_passes_the_smoke_test(cloud: Cloud, tmp_path: Path) -
         finally:
             report = await asyncio.to_thread(app.stop)
         _check_isolation(report, cloud)
-    assert records[1] > records[0], "the second tour finds the records of the first one"
-    assert _list_files(cloud.folder) == packed, "the app writes nothing into its folder"
+    assert records[1] > records[0], "the second run did not find the records of the first one"
+    assert _list_files(cloud.folder) == packed, "the app wrote files into its folder"
 
 
 def test_the_package_contains_only_the_app() -> None:

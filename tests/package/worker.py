@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 
 SITE_PACKAGES: Final = ".python_packages/lib/site-packages"
 PROTOCOL: Final = ("protos", "local.host.worker_protocol")
-"""The names, here and in the host's process, of the module whose classes both processes exchange."""
+"""Names of the protocol's module, in this process and in the host's process."""
 
 SIZE: Final = struct.Struct(">Q")
 

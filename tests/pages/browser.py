@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NO_CHROMIUM = "Chromium is not installed (Debian: apt-get install chromium)"
 
-# What is looked for may take a loaded machine longer than the five seconds that are the default.
+# The default of five seconds is too short for a busy machine.
 expect.set_options(timeout=30_000)
 
 

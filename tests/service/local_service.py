@@ -144,5 +144,5 @@ def count_rows(client: httpx.Client, connection: str) -> int:
 
 
 def _first_line(stream: IO[str]) -> str:
-    # The host prints one line or ends; either way this returns.
+    # The host prints one line or exits, so this call always returns.
     return stream.readline()

@@ -28,7 +28,7 @@ from tests.service.local_service import ROOT, Service, wait_until
 
 SECONDS = float(os.environ.get("ATTACK_SECONDS", "60"))
 HEALTH_SECONDS = 0.25
-"""Bound of the 99th percentile of /healthz under attack."""
+"""Maximum of the 99th percentile of /healthz during attacks."""
 HEALTH_PAUSE = 0.05
 SCOPE, ENTITY, CHAIN = "attacked", "long-chain", 300
 type Result = tuple[str, Counter[int]]

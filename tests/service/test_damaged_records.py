@@ -108,7 +108,7 @@ def test_a_decision_with_changed_filter_fields_counts(
     admin, scope = own_module_service.caller("admin@t"), f"forgotten {column}"
     made = create(editor, scope).json()["RecordID"]
     decision = approve(admin, scope, made).json()
-    assert "verify the chain" not in read_report(admin, scope)
+    assert "Verify the chain" not in read_report(admin, scope)
     change_filter_fields(own_module_service, scope, 2, f"{column} = NULL")
     reply = admin.get(AMENDMENTS, params={"scopeKey": scope})
     assert [record["RecordID"] for record in reply.json()] == ["000000000002", "000000000001"]
@@ -117,7 +117,7 @@ def test_a_decision_with_changed_filter_fields_counts(
     page = read_report(admin, scope)
     assert '<span class="status">approved</span>' in page
     assert "pending" not in page
-    assert "verify the chain" in page
+    assert "Verify the chain" in page
     assert decision["Hash"] in page
 
 
@@ -129,7 +129,7 @@ def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service
         decision = decide(admin, scope, create(editor, scope).json()["RecordID"]).json()
         page = read_report(admin, scope)
         assert f"<dt>Meaning of the signature</dt><dd>{meaning}</dd>" in page
-        assert f"The decision: Hash {decision['Hash']}" in page
+        assert f"Decision: Hash {decision['Hash']}" in page
 
 
 def test_a_truncated_report_shows_all_decisions(own_module_service: Service, editor: httpx.Client) -> None:
@@ -140,6 +140,6 @@ def test_a_truncated_report_shows_all_decisions(own_module_service: Service, edi
         assert all(reply.status_code == 201 for reply in pool.map(lambda _: create(editor, scope), range(1_000)))
     approve(admin, scope, made)
     page = read_report(admin, scope)
-    assert "not complete" in page
+    assert "report is incomplete" in page
     assert f'<h2>{made} <span class="status">approved</span>' in page
     assert page.count('<span class="status">pending</span>') == 999

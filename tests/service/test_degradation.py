@@ -17,7 +17,7 @@ from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_problem, count_rows, wait_until
 
 SLOWEST_SECONDS = 60.0
-"""Longest time of any answer while something is away."""
+"""Maximum duration of a reply while a dependency fails."""
 EVENT = {"ActionType": "Update", "EntityType": "Pump", "EntityID": "p-1", "ScopeKey": "line-1"}
 DOWNLOAD = {"format": "csv", "dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-01T00:00:00Z"}}
 ORDERS = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
@@ -187,7 +187,7 @@ def test_a_locked_database_affects_only_its_writers(
     with lock_database(plant.data_dir / file):
         if missed:
             probe.check_unavailable(missed, code)
-        # Minting is audited, too.
+        # Issuing a token also writes an audit event.
         probe.check_success(*other_names(missed, *(["token"] if missed == "event" else [])))
         probe.check_key()
         if failing:

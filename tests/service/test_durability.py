@@ -154,7 +154,7 @@ def test_queries_during_ingestion(own_service: Service) -> None:
             for row in reply.json()["results"]:
                 assert row["MessageId"] == f"v{row['Payload']['value']}"
             newest = max((row["Payload"]["value"] for row in reply.json()["results"]), default=0)
-            assert newest >= seen, "rows went away"
+            assert newest >= seen, "rows were lost"
             answers, seen = answers + 1, newest
         return answers
 

@@ -23,7 +23,7 @@ SOAK_SECONDS = float(os.environ.get("FUZZ_SECONDS", "600"))
 SLOWEST_SECONDS = 70.0
 MAX_GROWTH_BYTES = 400 * 1024 * 1024
 OPERATIONS = [operation for group in GROUPS for operation in group.operations]
-# Work that a fuzzer asks for in earnest: minutes of waiting, and tokens and keys without end.
+# Operations that take minutes or create unlimited tokens and keys if they are called at random.
 PATIENT = frozenset({"start_connection_download", "start_surface_download", "start_surface_connection_download"})
 TEXTS = (
     "",

@@ -167,6 +167,6 @@ def _create_key(client: httpx.Client, number: int, answers: dict[int, Any]) -> N
     try:
         reply = client.post(KEYS, json={"name": f"k-{number}"}, headers=key_header(f"kill {number}"))
     except (httpx.TransportError, RuntimeError):
-        return  # killed, or the client was closed with it
+        return  # the service was killed, or its client was closed
     assert reply.status_code == 201, reply.text
     assert answers.setdefault(number, reply.json()) == reply.json()

@@ -73,7 +73,7 @@ def test_invalid_minutes_are_listed(service: Service, minutes: str) -> None:
     """The lifetime of a token is 1 to 43200 minutes."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"minutes": minutes})
     assert check_problem(reply, 400, "INVALID_REQUEST")["errors"] == [
-        {"field": "minutes", "message": "a number from 1 to 43200 is expected"}
+        {"field": "minutes", "message": "must be a number from 1 to 43200"}
     ]
 
 
@@ -100,7 +100,7 @@ def test_lifecycle_of_an_api_key(service: Service) -> None:
     assert set(made) == {"keyId", "apiKey", "name", "principal", "accessRights", "createdAt", "expiresAt"}
     mine = service.anonymous(made["apiKey"])
     assert mine.get("/workspace/api/keys/whoami").json()["principal"] == "editor@t"
-    listed = wait_until(  # its use is noted beside the request
+    listed = wait_until(  # the time of use is stored asynchronously
         lambda: next(key for key in owner.get("/workspace/api/keys").json()["keys"] if key["keyId"] == made["keyId"]),
         lambda key: key["lastUsedAt"] is not None,
     )
@@ -181,7 +181,7 @@ def test_files_are_readable_only_by_their_owner(own_service: Service) -> None:
     finally:
         os.umask(before)
     own_service.caller("editor@t").post("/oi-api/telemetry/press", json={"value": 1})
-    # The folder itself was there before.
+    # The folder itself existed before the service started.
     made = list(own_service.data_dir.rglob("*"))
     assert len(made) > 5
     assert [path for path in made if path.stat().st_mode & 0o077] == []

@@ -81,7 +81,7 @@ def kill_engine(service: Service, _: random.Random) -> None:
 def _find_engine(service: Service) -> int:
     try:
         return find_engine(service)
-    except subprocess.CalledProcessError:  # the one before is dead, the next one not there yet
+    except subprocess.CalledProcessError:  # the previous engine has ended and the next one has not started yet
         return 0
 
 

@@ -18,8 +18,7 @@ FIXTURES: Final = re.compile(
     r"tools-call-.*|resources-(read|templates)-.*|prompts-get-.*|elicitation-.*|input-required-.*|json-schema-2020-12"
     r"|http-custom-header-server-validation"
 )
-"""Scenarios that call tools, prompts and resources by names that a server under test is to make for them
-(``test_simple_text``); this server offers its workspace, and nothing for tests."""
+"""Scenarios that need test fixtures in the server (tools, prompts and resources such as ``test_simple_text``)."""
 
 NOT_OFFERED: Final = {
     "completion-complete": "no completion of arguments",
@@ -27,7 +26,7 @@ NOT_OFFERED: Final = {
     "resources-subscribe": "each reply is one JSON document, so nothing can be told later",
     "resources-unsubscribe": "the same",
 }
-"""Scenarios of what a server may offer and this one does not."""
+"""Scenarios of optional features that this server does not offer."""
 
 NOT_TESTABLE: Final = {
     "server-stateless": {
@@ -39,7 +38,7 @@ NOT_TESTABLE: Final = {
         "sep-2575-server-tags-subscription-id": "the same",
     }
 }
-"""Checks that fail of scenarios whose other checks pass."""
+"""Checks that are expected to fail in scenarios whose other checks pass."""
 
 
 def read_failures(folder: Path) -> dict[str, set[str]]:

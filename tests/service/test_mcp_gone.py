@@ -11,7 +11,7 @@ from tests.service.local_service import Service, wait_until
 
 ADDRESS = "/oi-api/mcp"
 LONGEST_SECONDS = 90
-"""A query's two seconds, and an engine that may have to start anew on a busy machine."""
+"""Maximum duration: the query timeout, and a restart of the engine on a busy machine."""
 
 ENDLESS = """range a from 1 to 2000000 step 1 | extend k = 1
 | join kind=inner (range b from 1 to 2000000 step 1 | extend k = 1) on k

@@ -37,7 +37,7 @@ def query_records(client: httpx.Client, **parameters: Any) -> Any:
 def check_chain(records: list[dict[str, Any]], target: str, scope: str) -> None:
     """Check that records, oldest first, are a complete chain according to the published hash rule."""
     previous = hashlib.sha256(f"oi-provenance/v1\nplant-t\n{target}\n{scope}".encode()).hexdigest()
-    # JSON knows one kind of number; where Python reads a large one as integer, a double is meant.
+    # JSON has one number type, a double; Python parses large whole numbers as integers.
     parsed = json.loads(json.dumps(records), parse_int=lambda text: int(text) if len(text) < 16 else float(text))
     for number, record in enumerate(parsed, 1):
         body = {name: value for name, value in record.items() if name != "Hash"}

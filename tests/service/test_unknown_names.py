@@ -130,7 +130,7 @@ def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
     again = editor.put(path, json=read)
     assert (again.status_code, again.json()["approval"]) == (200, None), again.text
     late = editor.put(path, json={name: value for name, value in read.items() if name != "etag"})
-    assert late.status_code == 200, "the time of the last change is ignored, since every write changes it"
+    assert late.status_code == 200, "updatedAt is ignored, because every write changes it"
     unread = editor.put(path, json={**late.json(), "etag": '"other"'})
     assert set(messages_by_field(unread)) == {"etag"}
     stale = {**late.json(), "createdAt": "2020-01-01T00:00:00Z", "editedBy": "somebody", "lookup": "other"}

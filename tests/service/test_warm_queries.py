@@ -101,7 +101,7 @@ def test_a_time_range_is_applied_before_aggregation(service_with_readings: Servi
     )
     inside = run_query(service_with_readings, connection="lathe", timeRange="PT1H").json()["results"]
     assert [row["MessageId"] for row in inside] == ["now"]
-    # Other tests send messages of their own to the shared service; those have no value.
+    # Other tests send messages without a value to the shared service.
     kql = "Telemetry | where ConnectionLookup == 'lathe' and isnotnull(todouble(Payload.value)) | summarize n = count()"
     body = {"query": kql, "timeRange": "PT1H"}
     assert editor.post("/oi-api/warm-queries", json=body).json()["results"] == [{"n": 1}]

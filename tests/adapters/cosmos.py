@@ -1,6 +1,6 @@
-"""Cosmos DB accounts for contract suites: the wire-level test server, the same failing at random, and a real endpoint.
+"""Cosmos DB accounts for contract suites: the test server, the same with random faults, and a real endpoint.
 
-With COSMOS_ENDPOINT and COSMOS_KEY set, every suite runs on that account too, in a database of its own that is deleted
+With COSMOS_ENDPOINT and COSMOS_KEY set, every suite also runs on that account, in a separate database that is deleted
 afterwards.
 """
 
@@ -27,7 +27,7 @@ type Accounts = Callable[[], CosmosAccount]
 
 @asynccontextmanager
 async def accounts(kind: str) -> AsyncIterator[Accounts]:
-    """Open an account of a kind, with the containers and nothing in them."""
+    """Open an account of a kind with empty containers."""
     async with AsyncExitStack() as stack:
         server: CosmosServer | None = None
         if kind == ENDPOINT:
@@ -52,7 +52,7 @@ async def accounts(kind: str) -> AsyncIterator[Accounts]:
 
 
 def storms() -> list[InjectedFault]:
-    """Return the faults of a bad day; a condition that fails for no reason is none of them."""
+    """Return random faults, without conditions that fail for no reason."""
     return [fault for fault in (*random_faults(0.3, 1, _written), *random_faults(0.1, 2, _read)) if fault.status != 412]
 
 

@@ -1,4 +1,4 @@
-"""What every blob store keeps to."""
+"""Contract of every blob store."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ SOON = timedelta(minutes=15)
 
 @pytest.fixture(scope="module")
 def account() -> Iterator[str]:
-    """The connection string of an Azurite."""
+    """The connection string of an Azurite server."""
     if missing():
         pytest.skip(missing())
     with azurite() as connection_string:
@@ -49,14 +49,14 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 @asynccontextmanager
 async def folder(path: Path) -> AsyncIterator[BlobStore]:
-    """Open the embedded store, with the local host's server for its links."""
+    """Open the embedded store, with a server for its links."""
     async with serving_files(path) as links:
         yield FolderBlobStore(path / "blobs" / "cold", links)
 
 
 @asynccontextmanager
 async def container(connection_string: str) -> AsyncIterator[BlobStore]:
-    """Open the Azure store on a container of its own."""
+    """Open the Azure store on a new container."""
     name = f"c{uuid.uuid4().hex}"
     async with BlobServiceClient.from_connection_string(connection_string) as client:
         await client.create_container(name)
@@ -67,7 +67,7 @@ async def container(connection_string: str) -> AsyncIterator[BlobStore]:
 
 @asynccontextmanager
 async def endpoint() -> AsyncIterator[BlobStore]:
-    """Open the Azure store on the account that BLOB_ENDPOINT names, on a container of its own that is deleted again."""
+    """Open the Azure store on a new container of the account BLOB_ENDPOINT, and delete the container afterwards."""
     name = f"contract-{uuid.uuid4().hex}"
     async with DefaultAzureCredential() as credential, BlobServiceClient(ENDPOINT, credential=credential) as client:
         await client.create_container(name)
@@ -84,7 +84,7 @@ async def listed(store: BlobStore, prefix: str = "") -> list[str]:
 
 
 async def test_a_blob_is_created_once(store: BlobStore) -> None:
-    """The first of several creators wins, and what it stored stays."""
+    """The first of several creators wins, and its content stays."""
     won = await asyncio.gather(*(store.create("a/b", b"%d" % number) for number in range(8)))
     assert won.count(True) == 1
     assert await store.read("a/b") == b"%d" % won.index(True)
@@ -92,8 +92,8 @@ async def test_a_blob_is_created_once(store: BlobStore) -> None:
     assert await store.read("a/b") == b"%d" % won.index(True)
 
 
-async def test_an_upload_replaces(store: BlobStore, tmp_path: Path) -> None:
-    """A blob is a file's bytes as they were, empty ones and large ones too, and what was there is gone."""
+async def test_an_upload_replaces_a_blob(store: BlobStore, tmp_path: Path) -> None:
+    """An upload stores the bytes of a file, empty or large, and replaces the previous content."""
     source = tmp_path / "source"
     for content in (b"first", b"", bytes(range(256)) * 40_000):
         source.write_bytes(content)
@@ -105,8 +105,8 @@ async def test_an_upload_replaces(store: BlobStore, tmp_path: Path) -> None:
         assert await store.read_end("x/y", 1000) == content[-1000:]
 
 
-async def test_names_are_listed_in_their_order(store: BlobStore) -> None:
-    """A listing is sorted by whole names, whatever slashes do, and a prefix may end anywhere."""
+async def test_names_are_listed_in_order(store: BlobStore) -> None:
+    """A listing is sorted by whole names, including slashes, and a prefix may end at any character."""
     for name in reversed(NAMES):
         assert await store.create(name, name.encode())
     assert await listed(store) == sorted(NAMES)
@@ -118,16 +118,16 @@ async def test_names_are_listed_in_their_order(store: BlobStore) -> None:
     assert abs(blob.written_at - datetime.now(UTC)) < timedelta(minutes=1)
 
 
-async def test_long_listings_are_whole(store: BlobStore) -> None:
-    """More blobs than a page holds are all listed, once."""
+async def test_long_listings_are_complete(store: BlobStore) -> None:
+    """A listing of several pages has every blob once."""
     names = [f"p/{number:04d}" for number in range(1_100)]
     for first in range(0, len(names), 50):
         await asyncio.gather(*(store.create(name, b"") for name in names[first : first + 50]))
     assert await listed(store, "p/") == names
 
 
-async def test_what_is_removed_is_gone(store: BlobStore, tmp_path: Path) -> None:
-    """Removing takes away what is there and passes over what is not; retry_read it then fails."""
+async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) -> None:
+    """Deletion ignores missing blobs; reading a deleted blob fails."""
     for name in NAMES:
         await store.create(name, b"x")
     await store.delete([*NAMES[:-1], "never/there"])
@@ -141,8 +141,8 @@ async def test_what_is_removed_is_gone(store: BlobStore, tmp_path: Path) -> None
     assert await store.create(NAMES[0], b"again")
 
 
-async def test_a_link_gives_the_blob_to_anyone(store: BlobStore) -> None:
-    """A link needs no token, names the file, and serves parts of it."""
+async def test_a_link_grants_access_to_anyone(store: BlobStore) -> None:
+    """A link works without a token, states the file name, and supports ranges."""
     await store.create("j/rig ü.csv", b"0123456789")
     url = await store.link("j/rig ü.csv", 'rig "ü".csv', datetime.now(UTC) + SOON)
     async with httpx.AsyncClient() as anyone:
@@ -158,8 +158,8 @@ async def test_a_link_gives_the_blob_to_anyone(store: BlobStore) -> None:
         assert head.headers["etag"] == whole.headers["etag"]
 
 
-async def test_a_link_is_good_for_nothing_else(store: BlobStore) -> None:
-    """A link that was changed, or whose time is over, gives nothing; neither does another blob's name in it."""
+async def test_a_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
+    """A changed or expired link and a link with another blob's name are rejected."""
     await store.create("j/one", b"%one%")
     await store.create("j/two", b"%two%")
     url = await store.link("j/one", "one.csv", datetime.now(UTC) + SOON)
@@ -172,14 +172,14 @@ async def test_a_link_is_good_for_nothing_else(store: BlobStore) -> None:
             assert b"%two%" not in reply.content
 
 
-async def test_a_store_that_answers_passes_its_check(store: BlobStore) -> None:
-    """The check returns, and leaves nothing behind."""
+async def test_an_available_store_passes_its_check(store: BlobStore) -> None:
+    """The check of an available store succeeds and stores nothing."""
     await store.check()
     assert await listed(store) == []
 
 
-async def test_a_store_that_does_not_answer_says_so(tmp_path: Path) -> None:
-    """What cannot be reached is an error of its own code, never an empty listing."""
+async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
+    """An unavailable store raises its error code and never returns an empty listing."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
     broken: list[BlobStore] = [FolderBlobStore(tmp_path / "file", FileLinks("", tmp_path / "key"))]

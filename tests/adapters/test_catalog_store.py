@@ -1,4 +1,4 @@
-"""What every catalog store keeps to."""
+"""Contract of every catalog store."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -42,14 +42,14 @@ async def sqlite(folder: Path) -> AsyncIterator[Opener]:
 
 @pytest.fixture(params=["sqlite", *KINDS, "cosmos small batches"])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Openers of an empty store of each kind."""
+    """Functions that open an empty store of each kind."""
     if request.param == "sqlite":
         async with sqlite(tmp_path) as another:
             yield another
         return
     small = request.param not in KINDS
     async with accounts("cosmos failing" if small else request.param) as account:
-        # So little fits a batch that most of a change must be stored before it.
+        # The batches are so small that most of a change must be stored before.
         yield lambda: CosmosCatalogStore(account(), **({"batch_bytes": 600} if small else {}))
 
 
@@ -60,22 +60,22 @@ def store(opener: Opener) -> CatalogStore:
 
 
 async def test_a_new_store_is_version_0_and_empty(store: CatalogStore) -> None:
-    """Before the first change there are no items and no events."""
+    """A new store has version 0, no items and no events."""
     loaded = await store.load()
     assert (await store.version(), loaded.version, loaded.items) == (0, 0, ())
     assert list(await store.pending_events()) == []
     await store.settle(["unknown"])
 
 
-async def test_items_come_back_as_saved(store: CatalogStore) -> None:
-    """Definition, origin, times to the microsecond and editor survive, by kind and key."""
+async def test_items_are_loaded_as_saved(store: CatalogStore) -> None:
+    """Definition, origin, times to the microsecond and editor are stored for each kind and key."""
     assert await store.save([MINE, RIG], [], [], 0) == 1
     loaded = await store.load()
     assert (loaded.version, loaded.items) == (1, (RIG, MINE))
 
 
 async def test_a_put_replaces_and_a_delete_removes(store: CatalogStore) -> None:
-    """Each save moves the version by one."""
+    """Each save increments the version."""
     await store.save([RIG, MINE], [], [], 0)
     renamed = replace(RIG, definition={"name": "New"})
     assert await store.save([renamed], [("warmQuery", "mine"), ("warmQuery", "never-was")], [], 1) == 2
@@ -85,7 +85,7 @@ async def test_a_put_replaces_and_a_delete_removes(store: CatalogStore) -> None:
 
 
 async def test_a_save_on_an_old_version_changes_nothing(store: CatalogStore) -> None:
-    """A stale writer gets CATALOG_CHANGED; items, events and version stay."""
+    """A save on an old version raises CATALOG_CHANGED and changes neither items nor events nor version."""
     await store.save([RIG], [], EVENTS[:1], 0)
     for expected in (0, 2):
         with pytest.raises(WorkspaceError) as caught:
@@ -95,8 +95,8 @@ async def test_a_save_on_an_old_version_changes_nothing(store: CatalogStore) -> 
     assert (await store.version(), list(await store.pending_events())) == (1, EVENTS[:1])
 
 
-async def test_a_save_that_fails_half_way_leaves_nothing(store: CatalogStore) -> None:
-    """Items do not stay without their events: an append id that is already pending undoes the whole save."""
+async def test_a_failed_save_stores_nothing(store: CatalogStore) -> None:
+    """An append id that is already pending rolls back the whole save, including its items."""
     await store.save([RIG], [], EVENTS[:1], 0)
     with pytest.raises(WorkspaceError):
         await store.save([MINE], [], [EVENTS[1], EVENTS[0]], 1)
@@ -105,7 +105,7 @@ async def test_a_save_that_fails_half_way_leaves_nothing(store: CatalogStore) ->
 
 
 async def test_events_wait_in_order_until_settled(store: CatalogStore) -> None:
-    """Pending events come oldest first; settling forgets those named, known or not, and is no change of the catalog."""
+    """Pending events are returned oldest first; settling removes the given ones and does not change the version."""
     await store.save([RIG], [], EVENTS[:2], 0)
     await store.save([MINE], [], EVENTS[2:], 1)
     assert list(await store.pending_events()) == EVENTS
@@ -116,8 +116,8 @@ async def test_events_wait_in_order_until_settled(store: CatalogStore) -> None:
     assert (await store.version(), len((await store.load()).items)) == (2, 2)
 
 
-async def test_a_large_change_is_one_change(opener: Opener) -> None:
-    """Hundreds of items, megabytes of them, come and go at once with their events."""
+async def test_a_large_change_is_atomic(opener: Opener) -> None:
+    """Hundreds of items, several megabytes, are stored and removed at once with their events."""
     items = [replace(RIG, key=f"rig-{n:03d}", definition={"n": n, "text": "x" * 9_000}) for n in range(250)]
     events = [PendingEvent(f"id-{n:03d}", "PlatformConfig", "admin", {"EntityID": "x" * 100}) for n in range(250)]
     assert await opener().save(items, [], events, 0) == 1
@@ -131,7 +131,7 @@ async def test_a_large_change_is_one_change(opener: Opener) -> None:
 
 
 async def test_of_simultaneous_saves_one_wins(opener: Opener) -> None:
-    """Writers that decided on the same version never overwrite each other."""
+    """Of several writers on the same version only one succeeds."""
     stores = [opener() for _ in range(4)]
     items = [replace(RIG, key=f"rig-{n}") for n in range(4)]
     results = await asyncio.gather(
@@ -142,7 +142,7 @@ async def test_of_simultaneous_saves_one_wins(opener: Opener) -> None:
 
 
 async def test_a_reader_sees_one_version(opener: Opener) -> None:
-    """However often the catalog changes meanwhile, all items that are read belong to the version that is read."""
+    """All items of a read belong to its version, even during changes."""
     writer, reader = opener(), opener()
     await writer.save([replace(RIG, key=f"rig-{n}", definition={"version": 1}) for n in range(5)], [], [], 0)
 

@@ -1,4 +1,4 @@
-"""Records that no service wrote, stored whole with all hashes mended, in every chain store: found, and not built on."""
+"""Forged records with consistent hashes, in every chain store: verification finds them, and appends are rejected."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -36,17 +36,17 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def workspace() -> str:
-    """Return the workspace's id."""
+    """Return the id of the workspace."""
     return "plant-a"
 
 
 async def verify(store: ChainStore, named: int | None = None, at: datetime = NOW) -> Verdict:
-    """Verify the chain by a clock."""
+    """Verify the chain with the time of a clock."""
     return await ChainVerifier(store, workspace, clock=lambda: at).verify(PLATFORM, named)
 
 
 async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
-    """Store one more record, with a head that names it; its bytes are changed before they are hashed."""
+    """Store one more record and a head for it; its bytes are changed before they are hashed."""
     tip = await store.tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
     text = record.canonical.replace(old, new) if old else record.canonical
@@ -56,7 +56,7 @@ async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = 
 
 
 async def refused(store: ChainStore, at: datetime = NOW) -> str:
-    """Return the detail of the refusal of an append by a process with a clock; nothing is stored."""
+    """Return the error detail of a rejected append of a process with a clock; nothing is stored."""
     with pytest.raises(WorkspaceError) as refusal:
         await ChainLog(store, workspace, clock=lambda: at).append(PLATFORM, draft_event("u", EVENT))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
@@ -86,7 +86,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 async def test_a_record_in_no_canonical_form_breaks_the_chain(store: ChainStore, name: str) -> None:
-    """Whatever its digest; by itself it is valid when the record that it is has its Hash, and shown as queries do."""
+    """A record in another form breaks the chain with any digest; the record alone is valid if its Hash matches."""
     forged = await forge(store, rfc3339(NOW), old=TEXTS[name][0], new=TEXTS[name][1])
     form = canonicalize_record(forged.canonical)
     verdict = await verify(store, COUNT + 1)
@@ -99,8 +99,8 @@ async def test_a_record_in_no_canonical_form_breaks_the_chain(store: ChainStore,
     assert ("Damaged" in (verdict.record or {})) == (form is None)
 
 
-async def test_a_record_whose_values_have_its_hash_is_valid_by_itself(store: ChainStore) -> None:
-    """Other bytes of the same JSON break the chain, not the record."""
+async def test_a_record_with_a_matching_hash_is_valid_alone(store: ChainStore) -> None:
+    """Other bytes of the same JSON break the chain, but not the record."""
     tip = await store.tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, rfc3339(NOW), tip.hash, "forged")
     await store.append(PLATFORM, [record._replace(canonical=record.canonical.replace(b":5", b": 5.0"))], tip)
@@ -115,8 +115,8 @@ TIMES = ("zzzz", "", "2026-01-05T09:00:00Z", "2026-W02-1T09:00:00.000000Z", "202
 
 
 @pytest.mark.parametrize("time", TIMES)
-async def test_a_time_of_another_form_is_found_and_not_built_on(store: ChainStore, tmp_path: Path, time: str) -> None:
-    """Verification breaks at it, no record takes it over, and no checkpoint is signed over it."""
+async def test_a_time_in_another_form_is_rejected(store: ChainStore, tmp_path: Path, time: str) -> None:
+    """Verification fails at the record, no append copies its time, and no checkpoint is signed."""
     await forge(store, time)
     verdict = await verify(store)
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
@@ -128,8 +128,10 @@ async def test_a_time_of_another_form_is_found_and_not_built_on(store: ChainStor
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=1, microseconds=1), timedelta(days=365_000)], ids=["hour", "ages"])
-async def test_a_time_far_ahead_is_found_and_waited_for(store: ChainStore, tmp_path: Path, ahead: timedelta) -> None:
-    """The first record that has one is named, nothing is stored behind it or signed over it, until it has come."""
+async def test_a_future_time_blocks_appends_until_it_is_reached(
+    store: ChainStore, tmp_path: Path, ahead: timedelta
+) -> None:
+    """The first such record is reported; nothing is appended or signed until that time."""
     await forge(store, rfc3339(NOW + ahead))
     verdict = await verify(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, LAST, True)
@@ -144,15 +146,15 @@ async def test_a_time_far_ahead_is_found_and_waited_for(store: ChainStore, tmp_p
     assert await checkpoints(store, tmp_path, later).create(PLATFORM)
 
 
-async def test_the_first_of_several_far_ahead_is_named(store: ChainStore) -> None:
-    """Times never decrease, so that all that follow it are ahead, too."""
+async def test_the_first_of_several_future_times_is_reported(store: ChainStore) -> None:
+    """Times never decrease, so all later records have future times, too."""
     for hours in (1, 2, 2, 3):
         await forge(store, rfc3339(NOW + timedelta(hours=hours)))
     assert (await verify(store)).broken_at == record_id(COUNT + 2)
 
 
 async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -> None:
-    """Who is behind goes on from the last record's time, and all is sound."""
+    """A slow clock continues with the last record's time, and the chain is valid."""
     time = rfc3339(NOW + timedelta(hours=1))
     await forge(store, time)
     made = await ChainLog(store, workspace, clock=lambda: NOW).append(PLATFORM, draft_event("u", EVENT))
@@ -161,8 +163,8 @@ async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -
     assert await checkpoints(store, tmp_path, NOW).create(PLATFORM)
 
 
-async def test_a_clock_that_is_set_right_keeps_its_process_from_going_on(store: ChainStore) -> None:
-    """Who wrote by a clock that was ahead, and knows the tip, refuses, too, until the time has come again."""
+async def test_a_corrected_clock_blocks_appends_until_the_time_is_reached(store: ChainStore) -> None:
+    """A process that wrote with a fast clock and knows the tip also rejects appends until that time."""
     at = NOW + timedelta(days=1)
     log = ChainLog(store, workspace, clock=lambda: at)
     await log.append(PLATFORM, draft_event("u", EVENT))

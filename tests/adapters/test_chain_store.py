@@ -1,4 +1,4 @@
-"""What every chain store keeps to; an adapter joins by adding itself to ``OPENERS``."""
+"""Contract of every chain store; to add an adapter, add it to ``OPENERS``."""
 
 import asyncio
 import os
@@ -57,14 +57,14 @@ async def cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIter
 
 @asynccontextmanager
 async def cosmos_segments(folder: Path) -> AsyncIterator[ChainStore]:
-    """Open the Cosmos DB store with segments of one append or two."""
+    """Open the Cosmos DB store with segments of one or two appends."""
     async with cosmos(folder, segment_bytes=1_500) as opened:
         yield opened
 
 
 @asynccontextmanager
 async def cosmos_endpoint(_folder: Path) -> AsyncIterator[ChainStore]:
-    """Open the Cosmos DB store on the account that COSMOS_ENDPOINT and COSMOS_KEY name, in a database of its own."""
+    """Open the Cosmos DB store on the account COSMOS_ENDPOINT with COSMOS_KEY, in a new database."""
     endpoint, key = os.environ["COSMOS_ENDPOINT"], os.environ["COSMOS_KEY"]
     name = f"chain-contract-{uuid.uuid4().hex}"
     async with CosmosClient(endpoint, key) as client:
@@ -90,7 +90,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 def batch(chain: ChainKey, tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
-    """Return so many records that follow a tip."""
+    """Return a number of records that follow a tip."""
     records: list[ChainRecord] = []
     previous = tip.hash or genesis_hash("plant-a", chain.target, chain.scope_key)
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
@@ -103,7 +103,7 @@ def batch(chain: ChainKey, tip: Tip, count: int, *, name: str = "e", **event: An
 
 
 async def fill(store: ChainStore, chain: ChainKey, count: int, **event: Any) -> list[ChainRecord]:
-    """Append so many records as one batch."""
+    """Append a number of records as one batch."""
     await store.provision(chain)
     tip = await store.tip(chain)
     records = batch(chain, tip, count, **event)
@@ -111,8 +111,8 @@ async def fill(store: ChainStore, chain: ChainKey, count: int, **event: Any) -> 
     return records
 
 
-async def test_a_chain_never_written_is_empty(store: ChainStore) -> None:
-    """Every read of it gives nothing."""
+async def test_an_unwritten_chain_is_empty(store: ChainStore) -> None:
+    """Every read of an unwritten chain is empty."""
     for chain in (PLATFORM, *SCOPES):
         assert await store.tip(chain) == Tip()
         assert await store.read(chain, 0, limit=5, max_bytes=MANY) == RecordPage([], more=False, scanned=0)
@@ -122,8 +122,8 @@ async def test_a_chain_never_written_is_empty(store: ChainStore) -> None:
     assert [chain async for chain, _ in store.tips()] == []
 
 
-async def test_what_is_appended_is_read_back(store: ChainStore) -> None:
-    """Records come back as they were given, and the tip names the last."""
+async def test_appended_records_are_read_back(store: ChainStore) -> None:
+    """Records are returned unchanged, and the tip is the last one."""
     state = {"n": 1e20, "é\U0001f600": ["\x00", '"\\', 0.1, None]}
     records = await fill(store, PLATFORM, 3, AfterState=state)
     assert list((await store.read(PLATFORM, 0, limit=9, max_bytes=MANY)).records) == records
@@ -132,7 +132,7 @@ async def test_what_is_appended_is_read_back(store: ChainStore) -> None:
     assert list(await store.hashes(PLATFORM, 1, limit=9)) == [record.hash for record in records[1:]]
 
 
-async def test_the_tip_that_append_returns_carries_on(store: ChainStore) -> None:
+async def test_the_returned_tip_allows_the_next_append(store: ChainStore) -> None:
     """An appender needs no read between its appends."""
     await store.provision(PLATFORM)
     tip = Tip()
@@ -142,8 +142,8 @@ async def test_the_tip_that_append_returns_carries_on(store: ChainStore) -> None
     assert len((await store.read(PLATFORM, 0, limit=9, max_bytes=MANY)).records) == 6
 
 
-async def test_a_moved_tip_refuses(store: ChainStore) -> None:
-    """What was sealed from another tip is not stored, the first append of a chain not either."""
+async def test_an_append_to_an_old_tip_is_rejected(store: ChainStore) -> None:
+    """Records that follow another tip are not stored; this includes the first append of a chain."""
     records = await fill(store, PLATFORM, 1)
     with pytest.raises(TipMovedError):
         await store.append(PLATFORM, batch(PLATFORM, Tip(), 2, name="late"), Tip())
@@ -155,8 +155,8 @@ async def test_a_moved_tip_refuses(store: ChainStore) -> None:
     assert [record.append_id for record in found] == [records[0].append_id, "e-2"]
 
 
-async def test_an_append_id_that_exists_refuses_the_whole_batch(store: ChainStore) -> None:
-    """A batch is stored all or nothing."""
+async def test_an_existing_append_id_rejects_the_whole_batch(store: ChainStore) -> None:
+    """A batch is stored completely or not at all."""
     await fill(store, PLATFORM, 1)
     tip = await store.tip(PLATFORM)
     fresh, double = batch(PLATFORM, tip, 2)
@@ -168,7 +168,7 @@ async def test_an_append_id_that_exists_refuses_the_whole_batch(store: ChainStor
 
 
 async def test_of_simultaneous_appends_one_wins(store: ChainStore) -> None:
-    """Appends that expect the same tip never both stand."""
+    """Of several appends to the same tip only one succeeds."""
     await fill(store, PLATFORM, 1)
     tip = await store.tip(PLATFORM)
     tries = [store.append(PLATFORM, batch(PLATFORM, tip, 2, name=f"w{number}"), tip) for number in range(6)]
@@ -177,8 +177,8 @@ async def test_of_simultaneous_appends_one_wins(store: ChainStore) -> None:
     assert (await store.tip(PLATFORM)).sequence == 3
 
 
-async def test_chains_are_apart(store: ChainStore) -> None:
-    """Scopes of any text are chains of their own, and all are listed."""
+async def test_chains_are_separate(store: ChainStore) -> None:
+    """Each scope, with any characters, is a separate chain, and all chains are listed."""
     for chain in (PLATFORM, *SCOPES):
         await fill(store, chain, 2)
     listed = {chain: tip async for chain, tip in store.tips()}
@@ -192,10 +192,10 @@ async def test_chains_are_apart(store: ChainStore) -> None:
     assert [chain async for chain, _ in store.tips(later)] == [PLATFORM]
 
 
-# What aiohttp says about bodies above 1 MiB, which only the largest records make.
+# aiohttp warns of bodies above 1 MiB, which only the largest records cause.
 @pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
-async def test_a_largest_batch_is_taken(store: ChainStore) -> None:
-    """As many records as the store says, and as heavy ones, fit in one append."""
+async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
+    """One append accepts the store's maximum number and maximum weight of records."""
     await fill(store, PLATFORM, min(59, store.max_batch_records), Description='"' * 1_000)
     tip = await store.tip(PLATFORM)
     heavy = batch(PLATFORM, tip, 1, Description="\u0001" * 249_000)
@@ -207,7 +207,7 @@ async def test_a_largest_batch_is_taken(store: ChainStore) -> None:
 
 
 async def test_pages_end_after_records_or_bytes(store: ChainStore) -> None:
-    """A page has at least one record and tells whether more follow."""
+    """A page has at least one record and states whether more records follow."""
     records = await fill(store, PLATFORM, 5)
     one = len(records[0].canonical)
     for limit, size, expected in ((2, MANY, 2), (9, 2 * one, 2), (9, 1, 1), (5, MANY, 5)):
@@ -239,8 +239,8 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
-async def test_scans_give_what_matches(store: ChainStore, filters: Filters, expected: list[int]) -> None:
-    """In both orders, with offset and limit."""
+async def test_scans_return_matches(store: ChainStore, filters: Filters, expected: list[int]) -> None:
+    """Scans support both orders, offset and limit."""
     await fill(store, PLATFORM, 9)
     newest = await store.scan(PLATFORM, filters, limit=99, max_bytes=MANY)
     assert ([record.sequence for record in newest.records], newest.more) == (expected, False)
@@ -249,15 +249,15 @@ async def test_scans_give_what_matches(store: ChainStore, filters: Filters, expe
     assert oldest.more == (len(expected) > 2)
 
 
-async def test_offsets_past_the_end_give_nothing(store: ChainStore) -> None:
-    """What was skipped counts as read, no more than there is."""
+async def test_offsets_past_the_end_return_nothing(store: ChainStore) -> None:
+    """Skipped records count as scanned, up to the number of records."""
     await fill(store, PLATFORM, 4)
     page = await store.scan(PLATFORM, Filters(), offset=1_000, limit=5, max_bytes=MANY)
     assert page == RecordPage([], more=False, scanned=4)
 
 
 async def test_records_are_found_by_append_id_and_amendment(store: ChainStore) -> None:
-    """Lookups see the whole chain and nothing else."""
+    """Lookups search the whole chain and no other."""
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
     await fill(store, ChainKey(Target.DOMAIN_AMENDMENTS, "other"), 4)
     await fill(store, chain, 4)

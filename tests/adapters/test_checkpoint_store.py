@@ -1,4 +1,4 @@
-"""What every checkpoint store keeps to."""
+"""Contract of every checkpoint store."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ type Opener = Callable[[], CheckpointStore]
 
 @pytest.fixture(scope="module")
 def connection_string() -> Iterator[str]:
-    """The connection string of an Azurite."""
+    """The connection string of an Azurite server."""
     if missing():
         pytest.skip(missing())
     with azurite() as started:
@@ -37,7 +37,7 @@ def connection_string() -> Iterator[str]:
 
 @pytest.fixture(params=KINDS)
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Openers of an empty store of each kind, each time as another process does."""
+    """Functions that open an empty store of each kind, as separate processes do."""
     async with AsyncExitStack() as stack:
         if request.param == FOLDER:
             yield lambda: FileCheckpointStore(tmp_path / "checkpoints")
@@ -73,7 +73,7 @@ def name(size: int, prefix: str = PREFIX) -> str:
 
 
 async def test_a_note_is_created_once(opener: Opener) -> None:
-    """The first of several creators wins, and what it stored stays as it is."""
+    """The first of several creators wins, and its note never changes."""
     stores = [opener() for _ in range(3)]
     won = await asyncio.gather(*(stores[n % 3].create(name(7), b"note %d" % n) for n in range(6)))
     assert won.count(True) == 1
@@ -84,8 +84,8 @@ async def test_a_note_is_created_once(opener: Opener) -> None:
     assert abs(parse_rfc3339(stored.created_at) - datetime.now(UTC)) < timedelta(minutes=1)
 
 
-async def test_the_newest_is_the_one_with_the_last_name(store: CheckpointStore) -> None:
-    """Sizes are compared as numbers however far apart they are, in whatever order they came."""
+async def test_the_newest_note_has_the_largest_size(store: CheckpointStore) -> None:
+    """Sizes are compared as numbers, in any order of creation."""
     assert await store.newest(PREFIX) is None
     sizes = [5, 999, 1_000, 1_001, 999_999, 1_000_000, 1_002_003, 123_456_789_012, 12]
     highest = 0
@@ -97,8 +97,8 @@ async def test_the_newest_is_the_one_with_the_last_name(store: CheckpointStore) 
         assert (newest.name, newest.note) == (name(highest), b"%d" % highest)
 
 
-async def test_chains_are_apart(store: CheckpointStore) -> None:
-    """A chain's newest is never another chain's."""
+async def test_chains_are_separate(store: CheckpointStore) -> None:
+    """The newest note of one chain is never that of another chain."""
     await store.create(name(9, "DomainEvents/abc/"), b"other")
     await store.create(name(8, "DomainEvents/abcd/"), b"longer")
     newest = await store.newest("DomainEvents/abc/")
@@ -108,14 +108,14 @@ async def test_chains_are_apart(store: CheckpointStore) -> None:
     assert await store.newest(PREFIX) is None
 
 
-async def test_what_is_not_there_is_none(store: CheckpointStore) -> None:
-    """Neither note nor state is made up."""
+async def test_missing_notes_and_states_are_none(store: CheckpointStore) -> None:
+    """A missing note or state is None."""
     assert await store.get(name(1)) is None
     assert await store.state(f"{PREFIX}tree") is None
 
 
-async def test_state_is_replaced_and_no_note(store: CheckpointStore) -> None:
-    """Working state changes as often as it must, and is never taken for a checkpoint."""
+async def test_states_are_replaced_and_notes_are_not(store: CheckpointStore) -> None:
+    """Working state can be replaced and is never returned as a checkpoint."""
     for state in (b"first", b"", bytes(range(256))):
         await store.save_state(f"{PREFIX}tree", state)
         await store.save_state(f"{PREFIX}tiles/0/x001", state)
@@ -127,8 +127,8 @@ async def test_state_is_replaced_and_no_note(store: CheckpointStore) -> None:
     assert newest.note == b"note"
 
 
-async def test_a_store_that_does_not_answer_says_so(tmp_path: Path) -> None:
-    """An outage is never an empty store."""
+async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
+    """An unavailable store raises its error and does not seem empty."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
     account = BlobAccount("", connection_string=nowhere, retries=0)
@@ -144,7 +144,7 @@ async def test_a_store_that_does_not_answer_says_so(tmp_path: Path) -> None:
 
 
 async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
-    """What the deployment forgot to make is no chain without checkpoints."""
+    """A missing container is an error and not a chain without checkpoints."""
     account = BlobAccount("", connection_string=connection_string)
     store = BlobCheckpointStore(account, notes="never-made", states="never-made")
     for read in (store.get, store.newest, store.state):

@@ -1,4 +1,4 @@
-"""What every store of connection states keeps to."""
+"""Contract of every store of connection states."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ type Opener = Callable[[], ConnectionStateStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Openers of an empty store of each kind, each time as another process does."""
+    """Functions that open an empty store of each kind, as separate processes do."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -46,8 +46,8 @@ def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0
     return ArrivedMessages(connection, source, numbers, MOMENT + timedelta(seconds=after))
 
 
-async def test_counts(states: ConnectionStateStore) -> None:
-    """Messages are counted per connection over all its sources; the newest one's time is kept."""
+async def test_messages_are_counted(states: ConnectionStateStore) -> None:
+    """Messages are counted per connection over all sources, with the time of the newest one."""
     assert await states.states() == {}
     await states.record([])
     await states.record([_arrivals(1, 2, after=5), _arrivals(1, source="telemetry/1"), _arrivals(7, connection="b")])
@@ -61,8 +61,10 @@ async def test_counts(states: ConnectionStateStore) -> None:
 
 @hypothesis_settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=8), st.integers(0, 10**9))
-async def test_redelivery(states: ConnectionStateStore, deliveries: list[tuple[int, int]], example: int) -> None:
-    """However often delivery goes back, each sequence number counts once."""
+async def test_redelivered_messages_count_once(
+    states: ConnectionStateStore, deliveries: list[tuple[int, int]], example: int
+) -> None:
+    """Each sequence number counts once, however often it is delivered."""
     name, reached = f"c-{example}-{len(deliveries)}-{hash(tuple(deliveries))}", 0
     before = (await states.states()).get(name, ConnectionState("", 0, None)).messages_received
     for back_to, size in deliveries:
@@ -73,8 +75,8 @@ async def test_redelivery(states: ConnectionStateStore, deliveries: list[tuple[i
     assert after == max(before, reached)
 
 
-async def test_status(states: ConnectionStateStore) -> None:
-    """A connection that was only counted is CONNECTING; a status that was set stays beside the counts."""
+async def test_status_and_counts_are_independent(states: ConnectionStateStore) -> None:
+    """A connection with counts only has status CONNECTING; a status does not change the counts."""
     await states.record([_arrivals(1)])
     assert (await states.states())["rig"].status == "CONNECTING"
     await states.set_status("rig", "CONNECTED")
@@ -87,7 +89,7 @@ async def test_status(states: ConnectionStateStore) -> None:
 
 
 async def test_several_processes_count_once(opener: Opener) -> None:
-    """The same messages, taken by two processes at once, are counted once; different ones are all counted."""
+    """Two processes count the same messages once, and different messages all."""
     first, second = opener(), opener()
     await asyncio.gather(*(store.record([_arrivals(1, 2, 3)]) for store in (first, second)))
     assert (await second.states())["rig"].messages_received == 3
@@ -99,7 +101,7 @@ async def test_several_processes_count_once(opener: Opener) -> None:
 
 
 async def test_many_batches_at_once_are_all_counted(states: ConnectionStateStore) -> None:
-    """Whatever arrives while others are being counted is counted too, and who gives up takes nothing from others."""
+    """Messages that arrive during a write are counted, too, and a cancelled caller does not affect others."""
     names = [f"c{number}" for number in range(40)]
     waiting = [asyncio.create_task(states.record([_arrivals(1, 2, connection=name)])) for name in names]
     await asyncio.sleep(0)
@@ -111,8 +113,8 @@ async def test_many_batches_at_once_are_all_counted(states: ConnectionStateStore
     assert [found[name].messages_received for name in names[1:]] == [2] * 39
 
 
-async def test_large_numbers(states: ConnectionStateStore) -> None:
-    """Sequence numbers beyond 32 bits are told apart."""
+async def test_large_sequence_numbers_are_distinct(states: ConnectionStateStore) -> None:
+    """Sequence numbers beyond 32 bits are compared exactly."""
     await states.record([_arrivals(2**45)])
     await states.record([_arrivals(2**45), _arrivals(2**45 + 1)])
     assert (await states.states())["rig"].messages_received == 2

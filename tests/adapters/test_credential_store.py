@@ -1,4 +1,4 @@
-"""What every credential store keeps to."""
+"""Contract of every credential store."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -27,7 +27,7 @@ type Opener = Callable[[], CredentialStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Openers of an empty store of each kind, each time as another process does."""
+    """Functions that open an empty store of each kind, as separate processes do."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
@@ -56,8 +56,8 @@ async def revoked(store: CredentialStore) -> set[str]:
     return set((await store.load()).revoked_tokens)
 
 
-async def test_a_key_comes_back_as_made(opener: Opener) -> None:
-    """Every member survives, also for another process; each key made moves the version."""
+async def test_a_key_is_loaded_as_added(opener: Opener) -> None:
+    """All attributes are visible to other processes, and each new key increments the version."""
     store = opener()
     before = await store.version()
     await store.add_key(KEY)
@@ -68,8 +68,8 @@ async def test_a_key_comes_back_as_made(opener: Opener) -> None:
     assert loaded.version == await opener().version() > before + 1
 
 
-async def test_a_key_that_nobody_used_can_be_made_again(store: CredentialStore) -> None:
-    """A repeat of its making replaces it; a key that was used, revoked, or is another principal's stays."""
+async def test_an_unused_key_can_be_added_again(store: CredentialStore) -> None:
+    """A retry replaces an unused key; a used or revoked key, or that of another principal, is not replaced."""
     again = replace(KEY, digest=b"other", created_at=AT + HOUR)
     await store.add_key(KEY)
     await store.add_key(again)
@@ -83,8 +83,8 @@ async def test_a_key_that_nobody_used_can_be_made_again(store: CredentialStore) 
     assert (await store.load()).keys[KEY.key_id].digest == b"other"
 
 
-async def test_a_use_is_noted_without_a_new_version(store: CredentialStore) -> None:
-    """The last use moves; nobody has to read everything anew for it. A key that is not there is passed over."""
+async def test_a_use_does_not_change_the_version(store: CredentialStore) -> None:
+    """The time of the last use is stored without a new version; a missing key is ignored."""
     await store.add_key(KEY)
     version = await store.version()
     await store.touch_key(KEY.key_id, AT + HOUR)
@@ -93,8 +93,8 @@ async def test_a_use_is_noted_without_a_new_version(store: CredentialStore) -> N
     assert await store.version() == version
 
 
-async def test_revoking_a_key_revokes_what_descends_from_it(store: CredentialStore) -> None:
-    """Its tokens and theirs end with it, others do not; the first revocation's time stays."""
+async def test_revoking_a_key_revokes_its_descendants(store: CredentialStore) -> None:
+    """Tokens derived from the key are revoked, others are not; a second revocation changes nothing."""
     await store.add_key(KEY)
     for each in (token("a", KEY.key_id), token("b", "a"), token("c", "b"), token("x"), token("y", "BBBBBBBB")):
         await store.add_token(each)
@@ -106,8 +106,8 @@ async def test_revoking_a_key_revokes_what_descends_from_it(store: CredentialSto
     assert (await store.load()).keys[KEY.key_id].revoked_at == AT
 
 
-async def test_revoking_a_token_revokes_what_descends_from_it(store: CredentialStore) -> None:
-    """The token and its line end, the token that it came from does not."""
+async def test_revoking_a_token_revokes_its_descendants(store: CredentialStore) -> None:
+    """The token and its descendants are revoked, its parent is not."""
     for each in (token("a"), token("b", "a"), token("c", "b"), token("d", "a")):
         await store.add_token(each)
     version = await store.version()
@@ -120,7 +120,7 @@ async def test_revoking_a_token_revokes_what_descends_from_it(store: CredentialS
 
 
 async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
-    """More tokens than one batch holds end together with their key."""
+    """More tokens than one batch holds are revoked together with their key."""
     await store.add_key(KEY)
     for first in range(0, 120, 20):
         await asyncio.gather(*(store.add_token(token(f"t{number}", KEY.key_id)) for number in range(first, first + 20)))
@@ -128,8 +128,8 @@ async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
     assert len(await revoked(store)) == 120
 
 
-async def test_tokens_are_found_while_they_live(opener: Opener) -> None:
-    """An issued token is found by its id until it expires, revoked or not; expired ones are not listed as revoked."""
+async def test_tokens_are_found_until_they_expire(opener: Opener) -> None:
+    """A token is found by its id until it expires, even if revoked; expired tokens are not listed as revoked."""
     store = opener()
     living, dead = token("living", "p"), token("dead", expires_at=AT - HOUR)
     await store.add_token(dead)
@@ -143,8 +143,8 @@ async def test_tokens_are_found_while_they_live(opener: Opener) -> None:
     assert await revoked(store) == {"living"}
 
 
-async def test_changes_at_once_all_count(opener: Opener) -> None:
-    """Keys made and revoked by several processes at the same time are all there, and the version counts them."""
+async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
+    """Concurrent changes of several processes are all stored, and each increments the version."""
     stores = [opener() for _ in range(3)]
     keys = [replace(KEY, key_id=f"KEY0000{number}") for number in range(9)]
     before = await stores[0].version()

@@ -1,4 +1,4 @@
-"""What every document store keeps to."""
+"""Contract of every document store."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ async def _cosmos(*, faults: bool) -> AsyncIterator[DocumentStore]:
         await create_tables(server)
         async with documents(server) as store:
             if faults:
-                # Throttling is the caller's to hear, and a condition that fails the caller's to meet.
+                # Throttling and failed conditions are passed on to the caller.
                 faulty = random_read_faults(0.2, 20261121, lambda request: request.operation in OPERATIONS)
                 server.faults.add(*(one for one in faulty if one.status != 429))
             yield store
@@ -62,12 +62,12 @@ def shown(texts: Iterable[bytes]) -> list[Any]:
 
 
 def refused(error: pytest.ExceptionInfo[WorkspaceError]) -> str:
-    """Return the code of a refusal."""
+    """Return the error code of a rejected call."""
     return error.value.code
 
 
 async def read(store: DocumentStore, key: DocumentKey, path: str = "/line") -> StoredDocument:
-    """Return a document that is there."""
+    """Return an existing document."""
     stored = await store.read(TABLES[path], key)
     assert stored is not None
     return stored
@@ -76,7 +76,7 @@ async def read(store: DocumentStore, key: DocumentKey, path: str = "/line") -> S
 async def everything(
     store: DocumentStore, path: str, partition: PartitionValue, *, all_partitions: bool, limit: int = 2
 ) -> Any:
-    """Return all documents of a list, page by page."""
+    """Return all documents of a list, over all pages."""
     found: list[bytes] = []
     position: str | None = None
     while True:
@@ -88,8 +88,8 @@ async def everything(
             return shown(found)
 
 
-async def test_a_document_lives(store: DocumentStore) -> None:
-    """Created, read, replaced and removed; each write gives another strong ETag, and reads give that one."""
+async def test_a_document_is_created_replaced_and_deleted(store: DocumentStore) -> None:
+    """Each write returns a new strong ETag, and reads return the same one."""
     key = DocumentKey("a", "l1")
     assert await store.read(LINE, key) is None
     first = await store.create(LINE, key, text(id="a", line="l1", n=1.5, deep={"x": [None, True, "ü\u2028"]}))
@@ -108,7 +108,7 @@ async def test_a_document_lives(store: DocumentStore) -> None:
 
 
 async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
-    """The same id may stand in two partitions; in one it is taken, and what stands there stays."""
+    """The same id can exist in two partitions; a second document in one partition is rejected."""
     for line in ("l1", "l2"):
         await store.create(LINE, DocumentKey("a", line), text(id="a", line=line))
     with pytest.raises(WorkspaceError) as caught:
@@ -119,8 +119,8 @@ async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
     assert (await read(store, DocumentKey("a", "l2"))).text
 
 
-async def test_writes_hold_to_their_etag(store: DocumentStore) -> None:
-    """A stale ETag is refused and changes nothing; what is not there is not found, whatever the ETag."""
+async def test_writes_check_their_etag(store: DocumentStore) -> None:
+    """A stale ETag is rejected and changes nothing; a missing document is not found with any ETag."""
     key = DocumentKey("a", "l1")
     for etag in (None, '"x"'):
         with pytest.raises(WorkspaceError) as caught:
@@ -144,8 +144,8 @@ VALUES: list[Any] = ["1", "", "null", "ü/?#", 1, -0.5, 1e300, True, False, None
 
 
 @pytest.mark.parametrize("path", ["/line", "/a/b"])
-async def test_partition_keys_are_kept_apart(store: DocumentStore, path: str) -> None:
-    """Texts, numbers, booleans, null and a missing value are partitions of their own, also for a nested member."""
+async def test_partition_keys_are_distinct(store: DocumentStore, path: str) -> None:
+    """Texts, numbers, booleans, null and a missing value are separate partitions, also for nested members."""
     for place, value in enumerate(VALUES):
         member = {} if value is MISSING else {"line": value} if path == "/line" else {"a": {"b": value}}
         assert read_partition_key(member, path) == value
@@ -160,8 +160,8 @@ async def test_partition_keys_are_kept_apart(store: DocumentStore, path: str) ->
 
 
 @pytest.mark.parametrize("document_id", ["ü ñ 漢字 😀", "a+b%20c&d=e;f,g:h@i", "x" * 1023, '"q"', "%2e"])
-async def test_ids_are_any_text(store: DocumentStore, document_id: str) -> None:
-    """What the rules of ids allow can be written and found."""
+async def test_ids_may_be_any_valid_text(store: DocumentStore, document_id: str) -> None:
+    """Every id that the rules allow can be written and found."""
     key = DocumentKey(document_id, document_id)
     await store.create(TABLES["/id"], key, text(id=document_id))
     await store.replace(TABLES["/id"], key, text(id=document_id, n=1), None)
@@ -170,14 +170,14 @@ async def test_ids_are_any_text(store: DocumentStore, document_id: str) -> None:
 
 
 async def test_tables_do_not_share_documents(store: DocumentStore) -> None:
-    """A document is in the table that it was written to only."""
+    """A document belongs to one table only."""
     await store.create(TABLES["/id"], DocumentKey("a", "a"), text(id="a"))
     assert await store.read(LINE, DocumentKey("a", "a")) is None
     assert await everything(store, "/line", MISSING, all_partitions=True) == []
 
 
 async def test_large_pages_end_early(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page holds no more bytes than it should, and the next one goes on from there."""
+    """A page is limited in bytes, and the next page continues after it."""
     for module in ("embedded.documents", "azure.cosmos_documents"):
         monkeypatch.setattr(f"shared.backends.{module}.PAGE_BYTES", 1)
     for n in range(3):
@@ -187,7 +187,7 @@ async def test_large_pages_end_early(store: DocumentStore, monkeypatch: pytest.M
 
 
 async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
-    """Who walks the pages sees each document that was there throughout exactly once, whatever comes and goes."""
+    """A reader of all pages sees each document that existed throughout exactly once."""
     stable = {f"s{n:03}" for n in range(60)}
     for name in stable:
         await store.create(LINE, DocumentKey(name, name[-1]), text(id=name, line=name[-1]))
@@ -211,7 +211,7 @@ async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
 
 
 async def test_no_update_is_lost(store: DocumentStore) -> None:
-    """Writers that count one document up under its ETag: each success counts once."""
+    """Each successful increment under an ETag counts once."""
     key = DocumentKey("counter", "l1")
     await store.create(LINE, key, text(id="counter", line="l1", n=0))
 
@@ -232,12 +232,12 @@ async def test_no_update_is_lost(store: DocumentStore) -> None:
 
     done = sum(await asyncio.gather(*(write() for _ in range(16))))
     n = json.loads((await read(store, key)).text)["n"]
-    # A write of which the store says that it does not know counts or does not.
+    # A write with an unknown outcome may count or not.
     assert done <= n <= 48
 
 
-async def test_a_foreign_position_is_refused(store: DocumentStore) -> None:
-    """A position that the store never gave is a fault of the request."""
+async def test_a_foreign_position_is_rejected(store: DocumentStore) -> None:
+    """A position that the store did not issue is an invalid request."""
     with pytest.raises(WorkspaceError) as caught:
         await store.list(LINE, "l1", 5, "nonsense", all_partitions=False)
     assert [error["field"] for error in caught.value.members["errors"]] == ["continuationToken"]  # type: ignore[attr-defined]  # it is a list of objects

@@ -1,4 +1,4 @@
-"""Rules that every store of background job leases keeps."""
+"""Contract of every store of background job leases."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -23,7 +23,7 @@ type Opener = Callable[[], JobLeaseStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Open clients of one empty store, as separate instances do."""
+    """Functions that open clients of one empty store, as separate instances do."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -42,14 +42,14 @@ async def claim(store: JobLeaseStore, holder: str, at: datetime, first_due: date
 
 
 async def test_new_job_is_due_at_its_first_due_time(opener: Opener) -> None:
-    """A job that the store does not know yet runs at the first due time and not before."""
+    """A new job runs at the first due time and not before."""
     store = opener()
     assert await claim(store, "a", AT, AT + SECOND) == JobClaim(granted=False, next_attempt=AT + SECOND)
     assert (await claim(store, "a", AT + SECOND, AT + 9 * SECOND)).granted
 
 
 async def test_only_one_instance_gets_a_due_job(opener: Opener) -> None:
-    """Of several instances that claim a due job at once exactly one gets the lease."""
+    """Of several instances that claim a due job at once, exactly one gets the lease."""
     stores = [opener() for _ in range(4)]
     claims = await asyncio.gather(*(claim(store, f"instance-{n}", AT) for n, store in enumerate(stores)))
     assert sum(each.granted for each in claims) == 1
@@ -67,7 +67,7 @@ async def test_released_job_waits_for_its_next_due_time(opener: Opener) -> None:
 
 
 async def test_lease_of_a_dead_instance_ends(opener: Opener) -> None:
-    """A job whose holder died is due again when the lease ends."""
+    """A job of a dead holder is due again after its lease."""
     first, second = opener(), opener()
     assert (await claim(first, "a", AT)).granted
     assert not (await claim(second, "b", AT + LEASE - SECOND)).granted
@@ -75,7 +75,7 @@ async def test_lease_of_a_dead_instance_ends(opener: Opener) -> None:
 
 
 async def test_extended_lease_stays_with_its_holder(opener: Opener) -> None:
-    """An extended lease keeps other instances away until its new end."""
+    """An extended lease excludes other instances until its new end."""
     first, second = opener(), opener()
     assert (await claim(first, "a", AT)).granted
     assert await first.extend(JOB, "a", AT + 2 * LEASE)
@@ -83,7 +83,7 @@ async def test_extended_lease_stays_with_its_holder(opener: Opener) -> None:
     assert (await claim(second, "b", AT + 2 * LEASE)).granted
 
 
-async def test_former_holder_changes_nothing(opener: Opener) -> None:
+async def test_former_holder_cannot_change_the_lease(opener: Opener) -> None:
     """An instance that lost its lease can neither extend nor release it."""
     first, second = opener(), opener()
     assert (await claim(first, "a", AT)).granted

@@ -1,4 +1,4 @@
-"""What every store of download jobs keeps to."""
+"""Contract of every store of download jobs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +24,7 @@ type Opener = Callable[[], JobStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Openers of an empty store of each kind, each time as another process does."""
+    """Functions that open an empty store of each kind, as separate processes do."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -64,8 +64,8 @@ async def stored(store: JobStore, job_id: str = "j1") -> Job:
     return found
 
 
-async def test_a_job_comes_back_as_it_was_stored(opener: Opener) -> None:
-    """Every member survives, in another process too, and jobs are listed by their owner, newest first."""
+async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
+    """All attributes are visible to other processes, and jobs are listed by owner, newest first."""
     store, other = opener(), opener()
     first = job("a", leaves={"pump": (("x", "y"), ("",))})
     second = job("b", created_at=START + HOUR)
@@ -80,8 +80,8 @@ async def test_a_job_comes_back_as_it_was_stored(opener: Opener) -> None:
     assert list(await store.list_owned("editor@t")) == [second]
 
 
-async def test_a_job_is_made_once(store: JobStore) -> None:
-    """A second job of the same id is refused, and the first one stays."""
+async def test_a_job_is_created_once(store: JobStore) -> None:
+    """A second job with the same id is rejected, and the first one stays."""
     await store.create(job())
     with pytest.raises(WorkspaceError) as failure:
         await store.create(job(owner="somebody"))
@@ -89,8 +89,8 @@ async def test_a_job_is_made_once(store: JobStore) -> None:
     assert (await stored(store)).owner == "editor@t"
 
 
-async def test_changes_at_once_all_count(opener: Opener) -> None:
-    """No change is lost between two processes."""
+async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
+    """No change of two concurrent processes is lost."""
     stores = (opener(), opener())
     part = Part(connection="pump", start=START, end=START + HOUR)
     await stores[0].create(job(parts=(part,) * 20))
@@ -105,8 +105,8 @@ async def test_changes_at_once_all_count(opener: Opener) -> None:
     assert len(changed.leaves["pump"]) == 20
 
 
-async def test_a_change_that_refuses_leaves_the_job(store: JobStore) -> None:
-    """What the change raises comes through."""
+async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
+    """An exception of the change is passed on and leaves the job unchanged."""
     await store.create(job())
     await store.change("j1", Job.cancel)
     before = await stored(store)
@@ -116,15 +116,15 @@ async def test_a_change_that_refuses_leaves_the_job(store: JobStore) -> None:
 
 
 async def test_expired_jobs_are_found(store: JobStore) -> None:
-    """A job is expired from its end on."""
+    """A job is expired from its end time on."""
     made = job()
     await store.create(made)
     assert list(await store.list_expired(made.expires_at - timedelta(microseconds=1))) == []
     assert list(await store.list_expired(made.expires_at)) == ["j1"]
 
 
-async def test_a_large_job_is_kept(store: JobStore) -> None:
-    """A job of thousands of parts with their files comes back whole."""
+async def test_a_large_job_is_stored(store: JobStore) -> None:
+    """A job with thousands of parts and their files is stored completely."""
     file = StoredFile(blob="j1/pump-0001.csv", rows=10**9, size=10**12, sha256="ab" * 32)
     parts = tuple(Part(connection="pump", start=START, end=START + HOUR, files=(file,)) for _ in range(5_000))
     made = job(parts=parts)

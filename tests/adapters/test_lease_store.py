@@ -1,4 +1,4 @@
-"""What every store of rate-limit leases keeps to."""
+"""Contract of every store of rate-limit leases."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +19,7 @@ type Opener = Callable[[], LeaseStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Openers of an empty store of each kind, each time as another instance does."""
+    """Functions that open an empty store of each kind, as separate instances do."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -46,8 +46,8 @@ def asked(
     return LeaseRequest(principal, instance, previous, used, used_until, wanted, active, 10)
 
 
-async def test_what_is_leased_is_gone(opener: Opener) -> None:
-    """No instance gets what another has; what is left is told, and when something comes back."""
+async def test_a_lease_reduces_the_budget(opener: Opener) -> None:
+    """Other instances get the rest of the budget, its size, and the time when more is available."""
     first, second = opener(), opener()
     lease = await first.lease(asked(6), AT)
     assert (lease.granted, lease.left, lease.elsewhere) == (6, 4, 0)
@@ -58,8 +58,8 @@ async def test_what_is_leased_is_gone(opener: Opener) -> None:
     assert (await first.lease(asked(1, principal="another"), AT + 2)).granted == 1
 
 
-async def test_what_was_not_used_goes_back(opener: Opener) -> None:
-    """Settling a lease gives the rest of it to whoever asks next."""
+async def test_unused_budget_is_returned(opener: Opener) -> None:
+    """A settled lease returns its unused rest to the next request."""
     store = opener()
     lease = await store.lease(asked(8), AT)
     settled = await store.lease(asked(1, previous=lease.id, used=2), AT + 1)
@@ -68,8 +68,8 @@ async def test_what_was_not_used_goes_back(opener: Opener) -> None:
     assert (unused.granted, unused.left) == (0, 8)
 
 
-async def test_what_was_used_counts_for_the_window(opener: Opener) -> None:
-    """A slice counts for a minute after its last use, and no longer."""
+async def test_used_budget_counts_for_the_window(opener: Opener) -> None:
+    """Used budget counts for one minute after its last use."""
     store = opener()
     lease = await store.lease(asked(10), AT - 0.5)
     settled = await store.lease(asked(0, previous=lease.id, used=10, used_until=AT), AT + 1)
@@ -78,15 +78,15 @@ async def test_what_was_used_counts_for_the_window(opener: Opener) -> None:
     assert (await store.lease(asked(5), AT + 60)).granted == 5
 
 
-async def test_a_lease_of_an_instance_that_died_counts_as_used(opener: Opener) -> None:
-    """Nobody knows what it let in."""
+async def test_an_unsettled_lease_counts_as_used(opener: Opener) -> None:
+    """The usage of a dead instance is unknown, so its lease counts completely."""
     await opener().lease(asked(10), AT)
     assert (await opener().lease(asked(5, instance="two"), AT + 30)).granted == 0
     assert (await opener().lease(asked(5, instance="two"), AT + 61)).granted == 5
 
 
-async def test_others_at_work_are_told(opener: Opener) -> None:
-    """Each instance learns how many requests the others work on, as long as those say so."""
+async def test_active_requests_of_others_are_reported(opener: Opener) -> None:
+    """Each instance learns the number of active requests of the others while those report it."""
     store = opener()
     await store.lease(asked(1, active=3), AT)
     assert (await store.lease(asked(1, instance="two", active=2), AT + 1)).elsewhere == 3
@@ -96,7 +96,7 @@ async def test_others_at_work_are_told(opener: Opener) -> None:
 
 
 async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:
-    """However many ask at once, they get the budget together and no more."""
+    """Simultaneous leases never exceed the budget together."""
     stores = [opener() for _ in range(3)]
     given: list[Lease] = await asyncio.gather(
         *(stores[number % 3].lease(asked(2, instance=f"i{number}"), AT) for number in range(9))

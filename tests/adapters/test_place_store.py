@@ -1,4 +1,4 @@
-"""Rules that every store of places keeps."""
+"""Contract of every store of places."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -20,7 +20,7 @@ type Opener = Callable[[], PlaceStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Openers of an empty store of each kind, each time as another process does."""
+    """Functions that open an empty store of each kind, as separate processes do."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -35,7 +35,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 async def test_processes_at_once_never_exceed_the_limit(opener: Opener) -> None:
-    """Of places taken at once by several processes exactly as many are granted as the limit allows."""
+    """Several processes that take places at once get exactly as many as the limit allows."""
     stores = [opener() for _ in range(3)]
     taken = await asyncio.gather(
         *(stores[n % 3].take(WHO, Purpose.JOBS, f"job-{n}", at=AT + n, limit=5) for n in range(15))
@@ -46,7 +46,7 @@ async def test_processes_at_once_never_exceed_the_limit(opener: Opener) -> None:
 
 
 async def test_places_of_others_do_not_count(opener: Opener) -> None:
-    """Principals and purposes are counted apart, and a place that is held already stays."""
+    """Principals and purposes are counted separately, and taking a place twice changes nothing."""
     store, other = opener(), opener()
     assert await store.take(WHO, Purpose.JOBS, "a", at=AT, limit=1)
     assert await other.take(WHO, Purpose.JOBS, "a", at=AT + 1, limit=1)
@@ -58,7 +58,7 @@ async def test_places_of_others_do_not_count(opener: Opener) -> None:
 
 
 async def test_a_freed_place_can_be_taken_again(opener: Opener) -> None:
-    """Freeing gives places back at once, and freeing a missing one changes nothing."""
+    """Freeing returns places at once, and freeing a missing place changes nothing."""
     store, other = opener(), opener()
     for place_id in ("a", "b"):
         assert await store.take(WHO, Purpose.STREAMS, place_id, at=AT, limit=2)
@@ -69,7 +69,7 @@ async def test_a_freed_place_can_be_taken_again(opener: Opener) -> None:
 
 
 async def test_a_finished_place_counts_with_its_size_only(opener: Opener) -> None:
-    """A finished job makes room for another one, and its bytes still count."""
+    """A finished job does not count as active, but its bytes still count."""
     store = opener()
     assert await store.take(WHO, Purpose.JOBS, "a", at=AT, limit=1)
     assert await store.grow(WHO, Purpose.JOBS, "a", size=60, at=AT, limit=100)
@@ -84,7 +84,7 @@ async def test_a_finished_place_counts_with_its_size_only(opener: Opener) -> Non
 
 
 async def test_sizes_at_once_never_exceed_the_limit(opener: Opener) -> None:
-    """Jobs that grow at once in several processes stay within the bytes together; a missing place is added."""
+    """Concurrent growth in several processes stays within the limit; a missing place is added."""
     stores = [opener() for _ in range(3)]
     grown = await asyncio.gather(
         *(stores[n % 3].grow(WHO, Purpose.JOBS, f"job-{n}", size=30, at=AT, limit=100) for n in range(9))

@@ -1,4 +1,4 @@
-"""The names of warm queries under concurrency, over every catalog store."""
+"""Names of warm queries under concurrency, over every catalog store."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,14 +33,14 @@ CONTRADICTIONS = [
 
 
 class Engine:
-    """Binds every query."""
+    """Engine that accepts every query."""
 
     async def execute(self, _: EngineQuery) -> EngineResult:
-        """Answer."""
+        """Return an empty result."""
         return EngineResult((Column("n", "long"),), [], 1.0)
 
     async def ping(self) -> None:
-        """Be there."""
+        """Do nothing."""
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
@@ -61,7 +61,7 @@ async def instances(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
 
 
 async def put(service: CatalogService, fields: dict[str, str]) -> str:
-    """Store a query and return the code of the refusal, empty for none."""
+    """Store a query and return the error code, empty on success."""
     query = WarmQuery.model_validate({"surface": "hall", "kql": "Telemetry | count", **fields})
     while True:
         try:
@@ -77,6 +77,6 @@ async def put(service: CatalogService, fields: dict[str, str]) -> str:
 async def test_of_two_contradicting_puts_at_once_one_wins(
     instances: list[CatalogService], pair: tuple[dict[str, str], dict[str, str]]
 ) -> None:
-    """Two instances never store a name that leads to the other's query, whichever comes first."""
+    """Two instances never both store queries whose names conflict."""
     codes = await asyncio.gather(*(put(service, fields) for service, fields in zip(instances, pair, strict=True)))
     assert sorted(codes) == ["", "WARM_QUERY_NAME_TAKEN"]

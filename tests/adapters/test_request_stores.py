@@ -1,4 +1,4 @@
-"""What every store of idempotency keys and of kept answers keeps to."""
+"""Contract of every store of idempotency keys and of idempotent replies."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -26,7 +26,7 @@ type Opener = Callable[[], tuple[IdempotencyStore, IdempotentReplyStore]]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Openers of empty stores of each kind, each time as another process does."""
+    """Functions that open empty stores of each kind, as separate processes do."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
@@ -54,12 +54,12 @@ def keys(opener: Opener) -> IdempotencyStore:
 
 @pytest.fixture
 def store(opener: Opener) -> IdempotentReplyStore:
-    """An empty store of answers."""
+    """An empty store of replies."""
     return opener()[1]
 
 
 async def test_of_simultaneous_claims_one_wins(opener: Opener) -> None:
-    """Everybody gets the claim that won, then and later."""
+    """All callers get the claim that won, now and later."""
     claims = [Claim("f", f"id-{number}") for number in range(6)]
     stores = [opener()[0] for _ in range(3)]
     given = await asyncio.gather(
@@ -70,15 +70,15 @@ async def test_of_simultaneous_claims_one_wins(opener: Opener) -> None:
     assert await stores[0].claim("another", OTHER, AT, AT - DAY) == OTHER
 
 
-async def test_an_old_claim_counts_no_more(keys: IdempotencyStore) -> None:
-    """A claim holds until the time before which claims are forgotten."""
+async def test_an_old_claim_expires(keys: IdempotencyStore) -> None:
+    """A claim is valid until the time before which claims are forgotten."""
     await keys.claim("k", FIRST, AT, AT - DAY)
     assert await keys.claim("k", OTHER, AT + DAY, AT) == FIRST
     assert await keys.claim("k", OTHER, AT + DAY, AT + SECOND) == OTHER
 
 
-async def test_only_the_claim_itself_is_made_free(keys: IdempotencyStore) -> None:
-    """A key is made free by who holds it, and by nobody else."""
+async def test_only_its_own_claim_frees_a_key(keys: IdempotencyStore) -> None:
+    """A key is freed only with the append id of its claim."""
     await keys.claim("k", FIRST, AT, AT - DAY)
     await keys.forget("k", "other")
     await keys.forget("unknown", "other")
@@ -87,8 +87,8 @@ async def test_only_the_claim_itself_is_made_free(keys: IdempotencyStore) -> Non
     assert await keys.claim("k", OTHER, AT, AT - DAY) == OTHER
 
 
-async def test_of_many_that_begin_one_works(opener: Opener) -> None:
-    """One gets the lease, the others the same claim without it."""
+async def test_one_of_many_callers_gets_the_lease(opener: Opener) -> None:
+    """One caller gets the lease, the others the same claim without it."""
     stores = [opener()[1] for _ in range(3)]
     begun = await asyncio.gather(
         *(
@@ -101,8 +101,8 @@ async def test_of_many_that_begin_one_works(opener: Opener) -> None:
     assert {each.reply for each in begun} == {None}
 
 
-async def test_a_lease_that_ran_out_goes_to_the_next(store: IdempotentReplyStore) -> None:
-    """Whoever took over keeps the answer; who had it before can neither renew, finish nor release."""
+async def test_an_expired_lease_passes_to_the_next_caller(store: IdempotentReplyStore) -> None:
+    """The new holder stores the reply; the former one can neither renew nor finish nor release."""
     assert (await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)).owns_lease
     assert not (await store.begin("n", OTHER, "b", AT + SECOND, AT + 2 * SECOND, AT - DAY)).owns_lease
     late = AT + 2 * SECOND
@@ -117,8 +117,8 @@ async def test_a_lease_that_ran_out_goes_to_the_next(store: IdempotentReplyStore
         assert (given.owns_lease, given.reply, given.claim) == (False, ANSWER, FIRST)
 
 
-async def test_a_lease_can_be_renewed_and_given_up(store: IdempotentReplyStore) -> None:
-    """A renewed lease holds longer; one given up is free at once, under the same claim or none."""
+async def test_a_lease_can_be_renewed_and_released(store: IdempotentReplyStore) -> None:
+    """A renewed lease lasts longer; a released one is free at once, with or without its claim."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.renew("n", "a", AT + 9 * SECOND)
     assert not (await store.begin("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)).owns_lease
@@ -131,15 +131,15 @@ async def test_a_lease_can_be_renewed_and_given_up(store: IdempotentReplyStore) 
 
 
 async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> None:
-    """A name that stands for another request is never given to this one, also when its lease ran out."""
+    """A name of one request is never leased to another request, even after its lease expired."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     other = Claim("0" * 64, "zero")
     begun = await store.begin("n", other, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
     assert (begun.owns_lease, begun.claim) == (False, FIRST)
 
 
-async def test_answers_are_forgotten_after_their_time(store: IdempotentReplyStore) -> None:
-    """An answer counts until the time before which they are forgotten; then the name is new."""
+async def test_replies_expire(store: IdempotentReplyStore) -> None:
+    """A stored reply is valid until the time before which replies are forgotten; then the name is free."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.finish("n", "a", ANSWER)
     assert (await store.begin("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT)).reply == ANSWER
@@ -147,8 +147,8 @@ async def test_answers_are_forgotten_after_their_time(store: IdempotentReplyStor
     assert (fresh.owns_lease, fresh.reply, fresh.claim) == (True, None, OTHER)
 
 
-async def test_keys_and_answers_do_not_meet(opener: Opener) -> None:
-    """The same name as a key and as an answer's are two things."""
+async def test_keys_and_replies_are_separate(opener: Opener) -> None:
+    """The same name may be used for a key and for a reply."""
     keys, store = opener()
     await keys.claim("n", FIRST, AT, AT - DAY)
     assert (await store.begin("n", OTHER, "a", AT, AT + SECOND, AT - DAY)).claim == OTHER

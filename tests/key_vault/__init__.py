@@ -1,7 +1,7 @@
-"""A test double of Azure Key Vault at the wire: keys, their versions, and ES256 signatures, over TLS on loopback.
+"""Test server for Azure Key Vault: keys, versions and ES256 signatures, over TLS on the loopback address.
 
-It answers what azure-keyvault-keys sends as the REST reference describes it, with the challenge that asks for a token.
-It is no emulator and was never compared with the service.
+It implements the requests of azure-keyvault-keys after the REST reference, with the challenge for a token. It has never
+been compared with the service.
 """
 
 from tests.key_vault.server import KeyVaultDouble, Tokens

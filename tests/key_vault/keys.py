@@ -1,4 +1,4 @@
-"""The keys of the double: named, versioned, on P-256."""
+"""Keys of the test server: named, versioned, on P-256."""
 
 import base64
 import time
@@ -17,7 +17,7 @@ def encoded(data: bytes) -> str:
 
 
 def decoded(text: str) -> bytes:
-    """Return what base64url text holds."""
+    """Return the bytes of base64url text."""
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
@@ -31,11 +31,11 @@ class Version:
     private: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
 
     def attributes(self) -> dict[str, Any]:
-        """Return the attributes of the wire form."""
+        """Return the attributes in the form of the REST interface."""
         return {"enabled": self.enabled, "created": self.created, "updated": self.created, "recoveryLevel": "Purgeable"}
 
     def bundle(self, key_id: str) -> dict[str, Any]:
-        """Return the wire form, with the public key."""
+        """Return the key in the form of the REST interface, with the public key."""
         numbers = self.private.public_key().public_numbers()
         point = {"x": encoded(numbers.x.to_bytes(32)), "y": encoded(numbers.y.to_bytes(32))}
         key = {"kid": key_id, "kty": "EC", "crv": "P-256", "key_ops": ["sign", "verify"], **point}
@@ -48,18 +48,18 @@ class Version:
 
 
 class Keys:
-    """All keys, each a list of versions."""
+    """All keys, each with a list of versions."""
 
     def __init__(self) -> None:
         self.versions: dict[str, list[Version]] = {}
 
     def create(self, name: str, created: float | None = None) -> Version:
-        """Make a key, or a new version of it."""
+        """Create a key or a new version of it."""
         version = Version(int(time.time() if created is None else created))
         self.versions.setdefault(name, []).append(version)
         return version
 
     def find(self, name: str, version: str = "") -> Version | None:
-        """Return a version, the newest where none is named."""
+        """Return a version; the newest one by default."""
         held = self.versions.get(name, [])
         return next((each for each in reversed(held) if version in ("", each.name)), None)

@@ -1,4 +1,4 @@
-"""Serves the keys over TLS, in a thread of its own."""
+"""HTTP server of the keys over TLS, in a thread."""
 
 import json
 import ssl
@@ -25,13 +25,13 @@ _FOREVER = 4_000_000_000
 
 
 class Tokens:
-    """A credential that hands out the double's token."""
+    """A credential that returns the token of the test server."""
 
     def __init__(self) -> None:
         self.scopes: list[str] = []
 
     async def get_token(self, *scopes: str, **_: Any) -> AccessToken:
-        """Return the token, and note what it was asked for."""
+        """Return the token and record the requested scopes."""
         self.scopes += scopes
         return AccessToken(TOKEN, _FOREVER)
 
@@ -49,9 +49,9 @@ class KeyVaultDouble:
     """A vault on the loopback interface; a context manager.
 
     Attributes:
-        keys: what it holds.
-        requests: method and path of each request that carried the token, in order.
-        down: while set, every request gets 503.
+        keys: keys of the vault.
+        requests: method and path of each request with a valid token, in order.
+        down: while True, every request gets 503.
     """
 
     def __init__(self) -> None:
@@ -64,12 +64,12 @@ class KeyVaultDouble:
 
     @property
     def uri(self) -> str:
-        """Its address."""
+        """Address of the vault."""
         return f"https://127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def options(self) -> dict[str, Any]:
-        """What a client needs to trust it: its certificate, and no look at the domain of its challenge."""
+        """Options of a client: trust in the certificate, and no check of the challenge's domain."""
         waits = {"retry_backoff_factor": 0.01}
         return {"connection_verify": str(self._certificate), "verify_challenge_resource": False, **waits}
 
@@ -93,7 +93,7 @@ class KeyVaultDouble:
         self._folder.cleanup()
 
     def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Return status and body of the answer to a request that carries the token."""
+        """Return status and body of the reply to a request with a valid token."""
         self.requests.append(f"{method} {path}")
         if self.down:
             return 503, _error("Unavailable")
@@ -154,7 +154,7 @@ def _handler(double: KeyVaultDouble) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_PATCH = _serve  # noqa: N815  http.server calls them so
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     return Handler
 

@@ -1,8 +1,8 @@
-"""Run as a process by tests: appends to one chain until it is killed, telling each event that was answered.
+"""Process for tests: appends to one chain until it is killed, and prints each acknowledged event.
 
 Arguments: ``sqlite`` or ``cosmos``, the file or the address, then for each writer its name and the number of its next
-event. A line tells writer, number, RecordID, Hash, when the event was asked for and when it was answered. The first
-event of each writer may be there already, asked for by a process before: it counts as asked for long ago.
+event. A line has writer, number, RecordID, Hash, and the times of request and reply. An earlier process may have
+requested the first event of each writer already; its time of request is then unknown.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ def _store(kind: str, address: str) -> ChainStore:
 
 
 async def _appended(log: EventLog, name: str, number: int) -> AppendResult:
-    """Append an event, as a client with an idempotency key does: the same again while the service is unavailable."""
+    """Append an event like a client with an idempotency key: retry while the service is unavailable."""
     event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
     while True:
         try:
@@ -52,7 +52,7 @@ async def _writer(log: EventLog, name: str, first: int) -> None:
 
 
 async def main(kind: str, address: str, writers: list[str]) -> None:
-    """Append until the end of the process."""
+    """Append until the process ends."""
     log = EventLog(ChainLog(_store(kind, address), workspace))
     await asyncio.gather(*(_writer(log, name, int(first)) for name, first in batched(writers, 2, strict=True)))
 

@@ -1,4 +1,4 @@
-"""Storms: writers in processes that are killed at random and come back, and the model that their history must fit."""
+"""Storms: writers in processes that are killed and restarted at random, and the model of a valid history."""
 
 import random
 import signal
@@ -29,13 +29,13 @@ LEAST_KILLS = 2
 
 
 class Answer(NamedTuple):
-    """What a writer was told about an event.
+    """Reply to a writer about an event.
 
     Attributes:
-        record_id: where the event stands.
-        hash: of its record.
-        asked: when it was asked for, seconds of the machine's own clock; 0 where a process before may have asked.
-        answered: when it was answered.
+        record_id: id of the record.
+        hash: hash of the record.
+        asked: time of the request on the monotonic clock, in seconds; 0 if an earlier process may have sent it.
+        answered: time of the reply.
     """
 
     record_id: str
@@ -48,18 +48,18 @@ type Answers = dict[tuple[str, int], Answer]
 
 
 async def workspace() -> str:
-    """Return the workspace's id."""
+    """Return the id of the workspace."""
     return "plant-a"
 
 
 @dataclass
 class Crew:
-    """Some writers, of one process after another.
+    """Some writers in one process after another.
 
     Attributes:
-        place: kind and address of the store, as the process takes them.
-        writers: their names.
-        answers: of each event that was answered, by writer and number.
+        place: kind and address of the store, as arguments of the process.
+        writers: names of the writers.
+        answers: replies by writer and number of the event.
     """
 
     place: tuple[str, str]
@@ -67,7 +67,7 @@ class Crew:
     answers: Answers = field(default_factory=dict)
 
     def start(self) -> None:
-        """Start a process whose writers go on after their last answer; what was cut off is asked for again."""
+        """Start a process whose writers continue after their last reply and retry the interrupted event."""
         following = Counter(dict.fromkeys(self.writers, 0))
         for name, number in self.answers:
             following[name] = max(following[name], number + 1)
@@ -78,7 +78,7 @@ class Crew:
         self.reader.start()
 
     def kill(self) -> None:
-        """End the process as a power cut does; what it answered until then counts."""
+        """Kill the process like a power cut; its replies so far count."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self.reader.join()
@@ -93,12 +93,12 @@ class Crew:
 
 
 def storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Answers:
-    """Let the crews write for a while, killing one now and then; return what was answered.
+    """Let the crews write for a while and kill some at random; return the replies.
 
     Args:
         place: kind and address of the store.
-        seconds: how long at least; as long as it takes for some kills, too.
-        chance: draws whom to kill, and when.
+        seconds: minimum duration; the storm lasts until some processes were killed.
+        chance: source of randomness.
     """
     names = [f"w{number}" for number in range(WRITERS)]
     crews = [Crew(place, names[first::PROCESSES]) for first in range(PROCESSES)]
@@ -109,7 +109,7 @@ def storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Answ
         while time.monotonic() < ends_at or kills < LEAST_KILLS:
             _wait_for_answers(crews)
             crew = chance.choice(crews)
-            # How long a process lives is part of what is drawn.
+            # The lifetime of a process is random, too.
             threading.Event().wait(chance.uniform(0.0, 1.2))
             crew.kill()
             kills += 1
@@ -122,7 +122,7 @@ def storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Answ
 
 
 def _wait_for_answers(crews: Sequence[Crew]) -> None:
-    """Return once some writer was answered; a storm in which nobody gets to write shows nothing."""
+    """Wait for the first reply, because a storm without writes tests nothing."""
     before, deadline = sum(len(crew.answers) for crew in crews), time.monotonic() + GROWTH_SECONDS
     while sum(len(crew.answers) for crew in crews) == before:
         assert all(crew.process.poll() is None for crew in crews), "a writer's process ended by itself"
@@ -131,7 +131,7 @@ def _wait_for_answers(crews: Sequence[Crew]) -> None:
 
 
 async def stored(store: ChainStore) -> list[dict[str, Any]]:
-    """Return the chain, after verification in the service's way."""
+    """Return the chain after the verification by the service."""
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert verdict.chain_valid, verdict.reason
     records: list[dict[str, Any]] = []
@@ -144,9 +144,9 @@ async def stored(store: ChainStore) -> list[dict[str, Any]]:
 def check(records: Sequence[dict[str, Any]], answers: Answers) -> None:
     """Fail unless the history fits the model.
 
-    The chain is whole by the published rule, holds each answered event where it was said to be, no event twice or out
-    of its writer's order, at most one more of each writer (asked for, never answered), and an event that was answered
-    before another was asked for stands before it.
+    The chain is valid by the published rule. It has each acknowledged event at its record, no event twice or out of its
+    writer's order, and at most one unacknowledged event of each writer. An event that was acknowledged before the
+    request of another event precedes that event.
     """
     assert find_first_fault(records, genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
@@ -159,7 +159,7 @@ def check(records: Sequence[dict[str, Any]], answers: Answers) -> None:
 
 
 def _places(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], tuple[str, str]]:
-    """Return where each event stands, in the chain's order."""
+    """Return the position of each event in the chain."""
     following: Counter[str] = Counter()
     places: dict[tuple[str, int], tuple[str, str]] = {}
     for record in records:

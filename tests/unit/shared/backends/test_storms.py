@@ -1,4 +1,4 @@
-"""The model of the storms refuses each history that it is there to refuse."""
+"""The model of the storms rejects each kind of invalid history."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from tests.unit.shared.backends.storms import CHAIN, Answer, Answers, check
 
 @dataclass
 class History:
-    """A chain of three events of two writers, and what they were told."""
+    """A chain of three events of two writers, and their replies."""
 
     records: list[dict[str, Any]]
     answers: Answers
@@ -20,12 +20,12 @@ class History:
 
 @pytest.fixture
 def history() -> History:
-    """A history that fits."""
+    """A valid history."""
     return made([("a", 0), ("b", 0), ("a", 1)])
 
 
 def made(events: list[tuple[str, int]]) -> History:
-    """Return the history of events that were appended and answered one after the other."""
+    """Return the history of events appended one after the other."""
     records: list[dict[str, Any]] = []
     answers: Answers = {}
     previous = genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
@@ -38,15 +38,15 @@ def made(events: list[tuple[str, int]]) -> History:
     return History(records, answers)
 
 
-def test_a_sound_history_fits(history: History) -> None:
-    """The right one passes, also when its last event was never answered."""
+def test_a_valid_history_fits(history: History) -> None:
+    """A valid history passes, even if its last event was not acknowledged."""
     check(history.records, history.answers)
     del history.answers["a", 1]
     check(history.records, history.answers)
 
 
-def test_a_lost_answer_is_found(history: History) -> None:
-    """An answered event that is not there."""
+def test_a_lost_event_is_found(history: History) -> None:
+    """An acknowledged event is missing."""
     history.answers["b", 1] = Answer("000000000004", "0" * 64, 5, 6)
     with pytest.raises(KeyError):
         check(history.records, history.answers)
@@ -56,7 +56,7 @@ def test_a_lost_answer_is_found(history: History) -> None:
 
 
 def test_a_gap_and_a_fork_are_found(history: History) -> None:
-    """A record that is missing, or does not link."""
+    """A record is missing or does not link."""
     with pytest.raises(AssertionError):
         check([history.records[0], history.records[2]], {})
     other = made([("a", 0), ("a", 1), ("b", 0)])
@@ -66,20 +66,20 @@ def test_a_gap_and_a_fork_are_found(history: History) -> None:
 
 @pytest.mark.parametrize("events", [[("a", 0), ("a", 0)], [("a", 1), ("a", 0)]])
 def test_a_duplicate_and_a_wrong_order_are_found(events: list[tuple[str, int]]) -> None:
-    """An event twice, or before the one that its writer was answered first."""
+    """An event exists twice, or before an earlier event of its writer."""
     with pytest.raises(AssertionError, match="comes next"):
         check(made(events).records, {})
 
 
-def test_an_answer_of_another_record_is_found(history: History) -> None:
-    """An answer that names another place than the event's."""
+def test_a_reply_of_another_record_is_found(history: History) -> None:
+    """A reply has the record of another event."""
     history.answers["b", 0] = history.answers["a", 0]
     with pytest.raises(AssertionError, match="is not where"):
         check(history.records, history.answers)
 
 
-def test_an_event_before_what_was_answered_earlier_is_found(history: History) -> None:
-    """Who asks after an answer stands behind it."""
+def test_an_event_before_an_acknowledged_one_is_found(history: History) -> None:
+    """An event requested after a reply must follow the event of that reply."""
     late = history.answers["a", 0]
     history.answers["a", 0] = late._replace(asked=9.0, answered=9.5)
     with pytest.raises(AssertionError, match="answered earlier"):

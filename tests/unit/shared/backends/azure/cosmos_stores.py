@@ -21,7 +21,7 @@ EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
 
 
 async def workspace() -> str:
-    """Return the workspace's id."""
+    """Return the id of the workspace."""
     return "plant-a"
 
 
@@ -35,7 +35,7 @@ async def provisioned(server: CosmosServer) -> None:
 async def stores(
     server: CosmosServer, count: int = 1, *, segment_bytes: int = SEGMENT_BYTES, read_seconds: float = 10
 ) -> AsyncIterator[list[CosmosChainStore]]:
-    """Open stores with a client each."""
+    """Open stores, each with its own client."""
     async with AsyncExitStack() as stack:
         opened = []
         for _ in range(count):
@@ -46,7 +46,7 @@ async def stores(
 
 
 def batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
-    """Return so many records that follow a tip of :data:`CHAIN`."""
+    """Return a number of records that follow a tip of :data:`CHAIN`."""
     records: list[ChainRecord] = []
     previous = tip.hash or genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
@@ -58,7 +58,7 @@ def batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainR
 
 
 async def fill(store: CosmosChainStore, count: int, *, at_once: int = 1) -> Tip:
-    """Append so many records in small batches; return the tip."""
+    """Append a number of records in small batches; return the tip."""
     tip = await store.tip(CHAIN)
     for _ in range(0, count, at_once):
         tip = await store.append(CHAIN, batch(tip, at_once), tip)
@@ -66,10 +66,10 @@ async def fill(store: CosmosChainStore, count: int, *, at_once: int = 1) -> Tip:
 
 
 async def sequences(store: CosmosChainStore) -> list[int]:
-    """Return the sequences of the whole chain as read for a walk."""
+    """Return the sequences of the whole chain."""
     return [record.sequence for record in (await store.read(CHAIN, 0, limit=10_000, max_bytes=MANY)).records]
 
 
 def logs(opened: Sequence[CosmosChainStore], *, give_up_seconds: float = 60) -> list[ChainLog]:
-    """Return an engine for each store, as processes of their own have."""
+    """Return an event log for each store, as separate processes have."""
     return [ChainLog(store, workspace, give_up_seconds=give_up_seconds) for store in opened]

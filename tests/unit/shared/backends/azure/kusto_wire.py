@@ -1,4 +1,4 @@
-"""A Kusto endpoint that gives canned replies over a socket."""
+"""A Kusto endpoint with canned replies."""
 
 import json
 import threading
@@ -17,7 +17,7 @@ END: dict[str, Any] = {"FrameType": "DataSetCompletion", "HasErrors": False, "Ca
 
 
 class Endpoint:
-    """Answers every query with one reply, and keeps what it was asked."""
+    """Endpoint that answers every query with one reply and records the requests."""
 
     def __init__(self) -> None:
         self.status, self.reply = 200, b""

@@ -1,4 +1,4 @@
-"""Links into Blob Storage that the app's identity signs: with a user delegation key, since no account key is there."""
+"""Links into Blob Storage signed by the app's identity with a user delegation key, because there is no account key."""
 
 import base64
 import hashlib
@@ -50,7 +50,7 @@ link does not have are empty."""
 
 
 class Account(BlobAccount):
-    """An account whose client asks for keys nowhere: the double of the one call that needs an identity."""
+    """Account whose client returns keys locally, in place of the one call that requires an identity."""
 
     def __init__(self) -> None:
         super().__init__("https://plant.blob.core.windows.net")
@@ -75,8 +75,8 @@ async def account() -> AsyncIterator[Account]:
     await made.close()
 
 
-async def test_a_link_is_signed_with_the_identity_s_key(account: Account) -> None:
-    """A link reads one blob until its time, names who signed it, and its signature is that of its parameters."""
+async def test_a_link_is_signed_with_a_delegation_key(account: Account) -> None:
+    """A link reads one blob until a time, states its signer, and its signature matches its parameters."""
     ends = (now() + timedelta(minutes=15)).replace(microsecond=0)
     link = urlsplit(await AzureBlobStore(account, "downloads").link("a/b c.csv", "rig.csv", ends))
     given = {name: values[0] for name, values in parse_qs(link.query).items()}
@@ -95,7 +95,7 @@ async def test_a_link_is_signed_with_the_identity_s_key(account: Account) -> Non
 
 
 async def test_one_key_signs_many_links(account: Account) -> None:
-    """A key is asked for once, and again for a link that would outlive it; it begins early, for clocks that differ."""
+    """A key is requested once, and again for a link beyond its end; it starts early, because clocks differ."""
     store, ends = AzureBlobStore(account, "downloads"), now() + timedelta(minutes=15)
     for name in ("a", "b"):
         await store.link(name, name, ends)

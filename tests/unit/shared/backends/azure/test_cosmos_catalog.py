@@ -1,4 +1,4 @@
-"""Changes of the catalog in Cosmos DB and their audit events, by several instances amid every fault."""
+"""Changes of the catalog in Cosmos DB and their audit events, by several instances, with faults."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -27,19 +27,19 @@ MANY = 2**40
 
 
 async def workspace() -> str:
-    """Return the workspace's id."""
+    """Return the id of the workspace."""
     return "plant-a"
 
 
 def service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
-    """Return what one instance changes the catalog with."""
+    """Return the catalog service of one instance."""
     client = account()
     chains = CosmosChainStore(client)
     return CatalogService(CosmosCatalogStore(client), EventLog(ChainLog(chains, workspace))), chains
 
 
 async def changed(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[ItemChange]]) -> bool:
-    """Make a change; False when others changed the catalog without pause."""
+    """Make a change; return False if other writers keep changing the catalog."""
     try:
         await changes.change(decide, "editor")
     except WorkspaceError as error:
@@ -49,8 +49,8 @@ async def changed(changes: CatalogService, decide: Callable[[StoredCatalog], Seq
     return True
 
 
-async def test_every_change_is_made_and_entered_once() -> None:
-    """Instances that change the catalog at once lose no change and no event, and double none."""
+async def test_every_change_and_its_event_are_stored_once() -> None:
+    """Concurrent instances neither lose nor duplicate changes and events."""
     async with accounts(FAILING) as account:
         instances = [service(account) for _ in range(INSTANCES)]
         await instances[0][0].apply(load_document(DOCUMENT, "test"), "admin")
@@ -76,8 +76,8 @@ async def test_every_change_is_made_and_entered_once() -> None:
     assert sorted(each for each in entered if each.startswith("q-")) == sorted(names)
 
 
-async def test_what_nobody_names_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaced items go with the change; what a crash left unnamed goes when it is old enough, with a later change."""
+async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaced items are deleted with the change; items abandoned by a crash are deleted by a later change."""
     async with accounts(COSMOS) as account:
         state = CosmosItemStore(account(), CATALOG, "CODE", "it")
         small = CosmosCatalogStore(account(), batch_bytes=1)
@@ -96,8 +96,8 @@ async def test_what_nobody_names_is_removed(monkeypatch: pytest.MonkeyPatch) -> 
         assert await _ids(state) == {"head"}
 
 
-async def test_a_change_that_took_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was stored for it may be removed already: a head that names it would name nothing."""
+async def test_a_slow_change_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stored items may already be deleted, so no head may list them."""
     monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -1)
     async with accounts(COSMOS) as account:
         store = CosmosCatalogStore(account(), batch_bytes=1)

@@ -1,4 +1,4 @@
-"""What stands in Cosmos DB, and whether it fits."""
+"""Items of chains in Cosmos DB and their limits."""
 
 import json
 from typing import Any
@@ -41,16 +41,16 @@ def _operation_bytes(record: ChainRecord) -> int:
 
 
 @given(entity=TEXT, description=TEXT, times=st.sampled_from([1, 100, 3_000]))
-def test_an_item_gives_its_record_again(entity: str, description: str, times: int) -> None:
-    """Whatever the text, the record comes back as it was, and takes no more than its weight."""
+def test_an_item_restores_its_record(entity: str, description: str, times: int) -> None:
+    """A record with any text is restored exactly and stays within its weight."""
     record = _record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_item("p", record)) == record
     assert _operation_bytes(record) <= batch_weight(record.canonical)
 
 
 @pytest.mark.parametrize("letter", ["a", '"', "\\", "\u0001", "ü", "\U0001f600", "\x7f"])
-def test_the_largest_record_fits_a_batch(letter: str) -> None:
-    """A record of the most canonical bytes weighs no more than a batch takes, whatever it is made of."""
+def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
+    """A record with the most canonical bytes never exceeds a batch, with any content."""
     room = MAX_RECORD_BYTES - 700
     record = _record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
@@ -59,8 +59,8 @@ def test_the_largest_record_fits_a_batch(letter: str) -> None:
     assert record_from_item(record_item("p", record)) == record
 
 
-def test_what_a_forger_left_is_given_as_it_stands() -> None:
-    """Items without content, with wrong types or with a false digest are records for the verifier to refuse."""
+def test_a_forged_item_is_returned_unchanged() -> None:
+    """Items without content, with wrong types or with a false digest become records that verification rejects."""
     bare = record_from_item({"id": "000000000001"})
     assert bare == ChainRecord(1, b"", "", "", {})
     false = record_item("p", _record(EntityID="x" * 5_000))
@@ -72,18 +72,18 @@ def test_what_a_forger_left_is_given_as_it_stands() -> None:
     assert record_from_item({"id": "head"}) is None
 
 
-def test_partitions_are_apart() -> None:
-    """Scopes that look alike, and segments, have partitions of their own, short and of plain letters."""
+def test_partition_keys_are_distinct() -> None:
+    """Similar scopes and different segments have distinct, short, alphanumeric partition keys."""
     scopes = ["", "s", "S", "s/1", "s-000001", "é", "e\u0301", "x" * 10_000]
     keys = {partition_key(ChainKey(Target.DOMAIN_EVENTS, scope), segment) for scope in scopes for segment in (1, 2)}
     assert len(keys) == 2 * len(scopes)
     assert all(len(key) == 71 and key.isascii() for key in keys)
 
 
-# What aiohttp says about bodies above 1 MiB.
+# aiohttp warns of bodies above 1 MiB.
 @pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
-async def test_batches_of_the_most_weight_are_taken() -> None:
-    """Batches filled up to the limits are stored, and long values are filtered on exactly."""
+async def test_the_heaviest_batches_are_accepted() -> None:
+    """Batches at the limits are stored, and filters by long values are exact."""
     long = "ü" * 2_000
     async with CosmosServer() as server:
         await provisioned(server)
@@ -116,8 +116,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("options", "reason"), REFUSED)
-async def test_unfit_accounts_are_refused(options: AccountOptions, reason: str) -> None:
-    """Nothing is read or written on an account where a compare-and-swap may not hold."""
+async def test_unsuitable_accounts_are_rejected(options: AccountOptions, reason: str) -> None:
+    """Nothing is read or written on an account without reliable compare-and-swap."""
     async with CosmosServer(options=options) as server, stores(server) as (store,):
         with pytest.raises(WorkspaceError, match=reason):
             await store.provision(CHAIN)
@@ -127,8 +127,8 @@ async def test_unfit_accounts_are_refused(options: AccountOptions, reason: str) 
 
 
 @pytest.mark.parametrize("level", [Consistency.STRONG, Consistency.BOUNDED_STALENESS])
-async def test_fit_accounts_are_taken(level: Consistency) -> None:
-    """Strong consistency and bounded staleness in one write region, with further regions to read, will do."""
+async def test_suitable_accounts_are_accepted(level: Consistency) -> None:
+    """Strong consistency or bounded staleness with one write region and more read regions is accepted."""
     options = AccountOptions(consistency=level, read_regions=("West Europe", "North Europe"))
     async with CosmosServer(options=options) as server:
         await provisioned(server)
@@ -136,8 +136,8 @@ async def test_fit_accounts_are_taken(level: Consistency) -> None:
             assert await store.tip(CHAIN) == Tip()
 
 
-async def test_containers_must_be_there_and_fit() -> None:
-    """A missing container and one without the unique key are refused, one made later is taken."""
+async def test_unsuitable_containers_are_rejected() -> None:
+    """A missing container or one without the unique key is rejected; one created later is accepted."""
     async with CosmosServer() as server, stores(server) as (store,):
         async with CosmosClient(server.endpoint, server.key) as client:
             database = await client.create_database(DATABASE)
@@ -151,12 +151,12 @@ async def test_containers_must_be_there_and_fit() -> None:
         assert await store.tip(CHAIN) == Tip()
 
 
-def test_faults_of_containers_are_named() -> None:
-    """Another partition key, no unique key and a time to live are each a reason."""
+def test_faults_of_containers_are_reported() -> None:
+    """Another partition key, a missing unique key and a time to live are reported."""
     assert len(CHAINS[0].find_faults({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
 
 
-def test_only_filters_are_indexed() -> None:
+def test_only_filter_fields_are_indexed() -> None:
     """Neither canonical text nor hashes are indexed."""
     policy = CHAINS[0].indexing_policy()
     assert policy["excludedPaths"] == [{"path": "/*"}]
@@ -164,7 +164,7 @@ def test_only_filters_are_indexed() -> None:
 
 
 async def test_a_wrong_key_is_unavailable() -> None:
-    """An account that does not let the service in leaves no connection behind, and shows no key."""
+    """A rejected sign-in leaves no open connection and does not reveal the key."""
     async with CosmosServer() as server:
         server.key = "d3Jvbmc="
         async with stores(server) as (store,):
@@ -174,8 +174,8 @@ async def test_a_wrong_key_is_unavailable() -> None:
     assert "d3Jvbmc" not in str(caught.value)
 
 
-async def test_closing_twice_is_fine() -> None:
-    """A store never used closes; closing again does nothing."""
+async def test_closing_twice_has_no_effect() -> None:
+    """An unused store can be closed, and closing twice has no effect."""
     async with CosmosServer() as server, stores(server) as (store,):
         assert isinstance(store, CosmosChainStore)
         await store.close()

@@ -1,4 +1,4 @@
-"""Items that somebody damaged in Cosmos DB: verification names them, and everything else can still be read."""
+"""Damaged items in Cosmos DB: verification reports them, and everything else can be read."""
 
 import json
 from collections.abc import AsyncIterator
@@ -54,7 +54,7 @@ async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
 
 @pytest.fixture
 async def container(server: CosmosServer) -> AsyncIterator[ContainerProxy]:
-    """The container, for what goes on behind the store's back."""
+    """The container, for changes without the store."""
     async with CosmosClient(server.endpoint, server.key) as client:
         yield client.get_database_client(DATABASE).get_container_client(CHAIN.target)
 
@@ -74,10 +74,10 @@ DAMAGE: dict[str, tuple[dict[str, Any], bool]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-async def test_a_damaged_item_is_named_and_hides_no_other(
+async def test_a_damaged_item_is_reported_and_hides_no_other(
     store: CosmosChainStore, container: ContainerProxy, name: str
 ) -> None:
-    """Verification breaks at it; a query gives the other records, and a stand-in where none is left."""
+    """Verification fails at the item; a query returns the other records, and a placeholder if none is left."""
     changes, damaged = DAMAGE[name]
     sound = json.loads((await query(store, CHAIN, Filters())).json_array())
     item = await container.read_item(record_id(3), KEY)
@@ -100,7 +100,7 @@ async def _forge(store: CosmosChainStore, container: ContainerProxy, sequence: i
 
 
 async def test_records_and_forks_past_the_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """What no head counts is named by its RecordID, a fork by its Hash."""
+    """A record that no head counts is reported by its RecordID, a fork by its Hash."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = await _forge(store, container, COUNT + 4, json.loads(records[1].canonical)["PreviousHash"])
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
@@ -114,10 +114,10 @@ ODD_IDS = ("000000000000", "0000000000025", "000000000002.5", "00000000000a", "-
 
 
 @pytest.mark.parametrize("odd", ODD_IDS)
-async def test_an_item_under_another_id_is_no_record(
+async def test_an_item_with_a_foreign_id_is_ignored(
     store: CosmosChainStore, container: ContainerProxy, odd: str
 ) -> None:
-    """No read gives it, no correction is decided by it, and it is in nobody's way."""
+    """No read returns it, no amendment is decided by it, and it blocks no append."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = record_item(KEY, records[1])
     fields = {**forged["p"], "AmendmentID": record_id(1), "Status": "approved"}
@@ -134,10 +134,10 @@ async def test_an_item_under_another_id_is_no_record(
 
 
 @pytest.mark.parametrize("said", [{"sequence": -1}, {"sequence": 2.5}, {"sequence": "many"}, {"hash": "x"}])
-async def test_a_forged_head_is_found_and_seals_nothing(
+async def test_a_forged_head_is_found_and_not_continued(
     store: CosmosChainStore, container: ContainerProxy, said: dict[str, Any]
 ) -> None:
-    """What is no sequence counts nothing, and a hash that the last record does not have goes into no record."""
+    """An invalid sequence counts as 0, and a hash that the last record does not have is never copied."""
     head = await container.read_item("head", KEY)
     await container.upsert_item({**head, "tip": head["tip"] | said})
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
@@ -148,14 +148,14 @@ async def test_a_forged_head_is_found_and_seals_nothing(
 
 
 async def test_an_item_without_partition_key_hides_no_head(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A head that lies in no partition is not taken for a chain's."""
+    """An item without partition key is not returned as the head of a chain."""
     await container.create_item({"id": "head", "append": "x", "tip": {"timestamp": "2999"}, "scope": "s"})
     assert [chain async for chain, _ in store.tips()] == [CHAIN]
 
 
 @pytest.mark.parametrize("lost", ["AmendmentID", "Status", "EntityID"])
 async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer, lost: str) -> None:
-    """What it says is read behind its correction; a list without filters and the pending ones tell it, too."""
+    """A decision is read by its content, also in lists without filters and lists of pending amendments."""
     async with stores(server) as (store,), CosmosClient(server.endpoint, server.key) as client:
         amendments = Amendments(ChainLog(store, workspace), store)
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Containers through Resource Manager: the genuine client against a stand-in at the wire that keeps them in memory."""
+"""Containers through Resource Manager: the genuine client against a test server in memory."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -21,7 +21,7 @@ WORKORDERS = AccountContainer("workorders", "/line")
 
 
 class ResourceManager:
-    """Answers what the client asks of containers: list in pages, get, and create as a long-running operation."""
+    """Resource Manager with containers: list in pages, get, and create as a long-running operation."""
 
     def __init__(self) -> None:
         self.containers: dict[str, dict[str, Any]] = {}
@@ -38,7 +38,7 @@ class ResourceManager:
         return made
 
     def add(self, name: str, *paths: str) -> None:
-        """Put a container there."""
+        """Add a container."""
         self.containers[name] = {"id": name, "partitionKey": {"paths": list(paths), "kind": "Hash"}}
 
     def _answer(self, name: str) -> dict[str, Any]:
@@ -84,13 +84,13 @@ def _refused(status: int) -> web.Response:
 
 @pytest.fixture
 def manager() -> ResourceManager:
-    """Resource Manager with nothing in it."""
+    """An empty Resource Manager."""
     return ResourceManager()
 
 
 @pytest.fixture
 async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]:
-    """A store on it; it signs in with nothing, since tokens do not go over plain HTTP."""
+    """A store without sign-in, because tokens are not sent over plain HTTP."""
     runner = web.AppRunner(manager.app())
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -109,7 +109,7 @@ async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]
 
 
 async def test_the_list_has_every_page(manager: ResourceManager, store: CosmosContainerStore) -> None:
-    """All containers come, by name, whoever made them; several levels of a partition key are shown together."""
+    """All containers are listed by name; a hierarchical partition key shows all its paths."""
     for name, paths in (("b", ["/x"]), ("a", ["/y"]), ("c", ["/p", "/q"])):
         manager.add(name, *paths)
     assert await store.list(PLACE) == [
@@ -120,7 +120,7 @@ async def test_the_list_has_every_page(manager: ResourceManager, store: CosmosCo
 
 
 async def test_a_container_is_created_once(manager: ResourceManager, store: CosmosContainerStore) -> None:
-    """A new container is there with its path once the operation has ended; one that exists is not touched."""
+    """A new container exists after the operation; an existing one is not changed."""
     assert await store.find(PLACE, "workorders") is None
     await store.create(PLACE, WORKORDERS)
     assert manager.containers["workorders"]["partitionKey"]["paths"] == ["/line"]
@@ -137,8 +137,10 @@ async def test_a_container_is_created_once(manager: ResourceManager, store: Cosm
 @pytest.mark.parametrize(
     ("status", "code"), [(429, "THROTTLED"), (403, "DATA_STORE_UNAVAILABLE"), (409, "DATA_STORE_UNAVAILABLE")]
 )
-async def test_refusals_are_told(manager: ResourceManager, store: CosmosContainerStore, status: int, code: str) -> None:
-    """A pause that is asked for is told as such; what else is refused is logged and told as unavailable."""
+async def test_errors_are_converted(
+    manager: ResourceManager, store: CosmosContainerStore, status: int, code: str
+) -> None:
+    """Throttling is passed on with its delay; other rejections are logged and returned as unavailable."""
     manager.refuse = {"list": status, "put": status}
     with pytest.raises(WorkspaceError) as caught:
         await store.list(PLACE)
@@ -151,7 +153,7 @@ async def test_refusals_are_told(manager: ResourceManager, store: CosmosContaine
 
 
 async def test_a_store_without_an_account_is_unavailable(store: CosmosContainerStore) -> None:
-    """A store that no setting names an account of does not answer."""
+    """A store without a configured account is unavailable."""
     with pytest.raises(WorkspaceError) as caught:
         await store.list(DatabasePlace("lab", "samples"))
     assert caught.value.code == "DATA_STORE_UNAVAILABLE"

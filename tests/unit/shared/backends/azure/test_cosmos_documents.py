@@ -1,4 +1,4 @@
-"""What becomes of writes and reads of documents when Cosmos DB fails: each fault once, then many at once."""
+"""Writes and reads of documents when Cosmos DB fails: each fault once, then random faults."""
 
 import asyncio
 import json
@@ -79,7 +79,7 @@ def _struck(server: CosmosServer, operation: str, fault: dict[str, Any], times: 
 
 
 async def _done(server: CosmosServer, operation: str) -> int:
-    """Return how many requests of an operation were answered as done, those whose answers were lost too."""
+    """Return the number of successful requests of an operation, including those with lost replies."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(PLACE.database).get_container_client(LINE.container.name)
         items = {item["id"]: item async for item in container.query_items("SELECT * FROM c")}
@@ -94,10 +94,10 @@ async def _done(server: CosmosServer, operation: str) -> int:
 
 @pytest.mark.parametrize("operation", WRITES)
 @pytest.mark.parametrize("name", OUTLASTED)
-async def test_a_lost_answer_is_found_out(
+async def test_a_lost_reply_is_resolved(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
-    """A write whose outcome is not known is looked for, sent again only when it is not there, and then answered."""
+    """After an unknown outcome, the document is read, and the write is repeated only if it is missing."""
     fault = _struck(server, operation, OUTLASTED[name])
     etag = await WRITES[operation](store)
     assert fault.applied == 1
@@ -109,7 +109,7 @@ async def test_a_lost_answer_is_found_out(
 
 @pytest.mark.parametrize("name", OUTLASTED)
 async def test_conditional_writes_outlast_faults(server: CosmosServer, store: CosmosDocumentStore, name: str) -> None:
-    """Under an ETag of the caller's the same holds: the writer's own first try is no conflict."""
+    """The same holds under the caller's ETag: the first attempt of a write does not conflict with its retry."""
     before = await store.read(LINE, KEY)
     assert before is not None
     _struck(server, "replace_item", OUTLASTED[name])
@@ -122,10 +122,10 @@ async def test_conditional_writes_outlast_faults(server: CosmosServer, store: Co
 
 @pytest.mark.parametrize("operation", [*WRITES, "read_item", "query"])
 @pytest.mark.parametrize("name", REFUSED)
-async def test_refusals_of_the_account_are_told(
+async def test_rejections_have_their_own_codes(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
-    """What the account certainly refused has its own code at once, and nothing is written."""
+    """Certain rejections are returned at once with their codes, and nothing is written."""
     fault, code = REFUSED[name]
     calls: dict[str, Call] = {
         **WRITES,
@@ -143,8 +143,8 @@ async def test_refusals_of_the_account_are_told(
         assert await _done(server, operation) == 0
 
 
-async def test_a_write_that_nobody_can_find_out_about_says_so(server: CosmosServer, store: CosmosDocumentStore) -> None:
-    """A document that another one wrote after a lost answer tells nothing: the caller hears that it is unknown."""
+async def test_an_unresolvable_write_is_unknown(server: CosmosServer, store: CosmosDocumentStore) -> None:
+    """If another writer changed the document after a lost reply, the outcome is reported as unknown."""
     before = await store.read(LINE, KEY)
     assert before is not None
     async with documents(server) as other:
@@ -159,10 +159,10 @@ async def test_a_write_that_nobody_can_find_out_about_says_so(server: CosmosServ
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, UNKNOWN)
 
 
-async def test_endless_faults_are_given_up(
+async def test_endless_faults_end_the_attempts(
     server: CosmosServer, store: CosmosDocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After its tries a write says that its outcome is unknown, and a read that the store does not answer."""
+    """After its attempts, a write reports an unknown outcome, and a read an unavailable store."""
     monkeypatch.setattr("shared.backends.azure.cosmos_data_requests.ATTEMPTS", 3)
     server.faults.add(InjectedFault(FaultKind.STATUS, lambda request: request.operation.endswith("_item"), status=500))
     for operation, call in WRITES.items():
@@ -175,8 +175,8 @@ async def test_endless_faults_are_given_up(
 
 
 @pytest.mark.parametrize("seed", [20261121, 7])
-async def test_a_storm_loses_and_doubles_no_update(server: CosmosServer, seed: int) -> None:
-    """Writers count one document up amid every fault: what was answered counts once, what is unknown once or not."""
+async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosServer, seed: int) -> None:
+    """Each acknowledged increment counts once; unknown ones count once or not at all."""
     async with documents(server, read_seconds=READ_SECONDS) as store:
         await store.create(LINE, KEY, text(KEY))
         faults = random_faults(0.3, seed, lambda request: request.operation in ("replace_item", "read_item"))
@@ -205,8 +205,8 @@ async def test_a_storm_loses_and_doubles_no_update(server: CosmosServer, seed: i
     assert sum(fault.applied for fault in faults) > 10, f"seed {seed}"
 
 
-async def test_what_others_wrote_is_read_bare(server: CosmosServer, store: CosmosDocumentStore) -> None:
-    """Items of other writers come without the account's members, and keep members of their own that look alike."""
+async def test_documents_of_other_writers_are_returned_clean(server: CosmosServer, store: CosmosDocumentStore) -> None:
+    """The account's own members are removed, and similar members of the document are not."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(PLACE.database).get_container_client(LINE.container.name)
         await container.create_item({"id": "foreign", "line": None, "_own": 1, "n": 1e300})
@@ -215,8 +215,8 @@ async def test_what_others_wrote_is_read_bare(server: CosmosServer, store: Cosmo
     assert json.loads(stored.text) == {"id": "foreign", "line": None, "_own": 1, "n": 1e300}
 
 
-async def test_tables_and_accounts_that_are_not_there(server: CosmosServer, store: CosmosDocumentStore) -> None:
-    """A container that the account lacks is no table; a store without an account does not answer."""
+async def test_missing_tables_and_accounts(server: CosmosServer, store: CosmosDocumentStore) -> None:
+    """A container that the account lacks is an unknown table; a store without an account is unavailable."""
     missing = Table(PLACE, AccountContainer("missing", "/line"))
     with pytest.raises(WorkspaceError) as caught:
         await store.read(missing, KEY)
@@ -228,8 +228,8 @@ async def test_tables_and_accounts_that_are_not_there(server: CosmosServer, stor
     assert server.requests.count_by_operation()["create_item"] == 1
 
 
-async def test_several_write_regions_are_refused() -> None:
-    """An account on which an ETag may hold twice is not written to."""
+async def test_several_write_regions_are_rejected() -> None:
+    """No document is written to an account in which an ETag may be valid twice."""
     async with CosmosServer(options=AccountOptions(multiple_write_locations=True)) as server:
         accounts = DataAccounts({"mes": DataAccount(server.endpoint, key=server.key)})
         with pytest.raises(WorkspaceError) as caught:
@@ -238,8 +238,8 @@ async def test_several_write_regions_are_refused() -> None:
         await accounts.close()
 
 
-def test_accounts_are_read_from_their_setting() -> None:
-    """Each part names a store and the resource id of its account; anything else is refused by the store's name."""
+def test_accounts_are_parsed_from_their_setting() -> None:
+    """Each entry has a store and a resource id; the error for another form names the store."""
     resource = "/subscriptions/s-1/resourceGroups/plant/providers/Microsoft.DocumentDB/databaseAccounts/mes-1"
     read = parse_data_accounts(f"mes={resource}, lab={resource.replace('mes-1', 'lab-1')},", "documents.azure.com")
     assert set(read) == {"mes", "lab"}

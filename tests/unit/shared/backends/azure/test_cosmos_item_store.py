@@ -1,4 +1,4 @@
-"""Changes by compare-and-swap in Cosmos DB, under each fault: made once, or told as not made."""
+"""Changes by compare-and-swap in Cosmos DB under each fault: applied once, or reported as not applied."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, provisioned
 
 @dataclass
 class Plant:
-    """A server, and two clients of one container."""
+    """A server and two clients of one container."""
 
     server: CosmosServer
     account: CosmosAccount
@@ -28,13 +28,13 @@ class Plant:
     other: CosmosItemStore
 
     def faults(self, *faults: InjectedFault) -> None:
-        """Let the next batches fail, once each."""
+        """Let the next batches fail once each."""
         for fault in faults:
             fault.match, fault.times = _batch, 1
         self.server.faults.add(*faults)
 
     async def count(self, state: CosmosItemStore | None = None) -> int:
-        """Add one to the item, and return what it then says."""
+        """Increment the item and return its value."""
         item = await (state or self.state).change("n", "n", _one_more)
         assert item is not None
         return int(item["count"])
@@ -81,8 +81,8 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.name}-{fault.status}")
-async def test_each_change_is_made_once(plant: Plant, fault: InjectedFault) -> None:
-    """Whatever becomes of a request or its reply, the first change and a later one count once each."""
+async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -> None:
+    """With any lost request or reply, a change and a later one count once each."""
     for expected in (1, 2):
         fault.applied = 0
         plant.faults(fault)
@@ -92,8 +92,8 @@ async def test_each_change_is_made_once(plant: Plant, fault: InjectedFault) -> N
     assert await plant.count(plant.other) == 3
 
 
-async def test_a_lost_reply_is_found_under_later_writes(plant: Plant) -> None:
-    """A change whose reply came too late counts once, also when others changed the item before it was sent again."""
+async def test_a_lost_reply_is_found_after_later_writes(plant: Plant) -> None:
+    """A change with a late reply counts once, even if other writers changed the item before its retry."""
     await plant.count()
     plant.faults(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
     late = asyncio.create_task(plant.count())
@@ -112,8 +112,8 @@ async def _written(plant: Plant, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_what_never_gets_through_is_unavailable(plant: Plant) -> None:
-    """After its patience a change fails under the store's own code, and nothing internal is told."""
+async def test_endless_faults_are_unavailable(plant: Plant) -> None:
+    """After its patience, a change fails with the store's code and no internal details."""
     plant.server.faults.add(InjectedFault(FaultKind.STATUS, _batch, status=503))
     with pytest.raises(WorkspaceError) as caught:
         await plant.count()
@@ -123,16 +123,16 @@ async def test_what_never_gets_through_is_unavailable(plant: Plant) -> None:
     assert await plant.count() == 1
 
 
-async def test_a_refusal_is_told_at_once(plant: Plant) -> None:
-    """What the service refuses for good is not sent again."""
+async def test_a_rejection_is_not_retried(plant: Plant) -> None:
+    """A permanent rejection is returned at once."""
     plant.faults(InjectedFault(FaultKind.STATUS, status=403))
     with pytest.raises(WorkspaceError):
         await plant.count()
     assert plant.server.requests.count_by_operation()["batch"] == 1
 
 
-async def test_a_container_that_is_gone_is_no_empty_one(plant: Plant) -> None:
-    """A missing item is told apart from a missing container, and the probe sees it."""
+async def test_a_missing_container_is_not_an_empty_one(plant: Plant) -> None:
+    """A missing item and a missing container are distinct, and the readiness check fails for the latter."""
     assert await plant.state.read("n", "n") is None
     probe = probes(plant.account)["Cosmos DB container connections"]
     await probe()
@@ -146,7 +146,7 @@ async def test_a_container_that_is_gone_is_no_empty_one(plant: Plant) -> None:
 
 
 async def test_a_lease_costs_one_write(plant: Plant) -> None:
-    """The steady path reads nothing, and a slow store lets requests go on after the patience."""
+    """A steady lease reads nothing, and a slow store admits requests after the patience."""
     store = CosmosLeaseStore(plant.account, patience_seconds=0.4)
     await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_000.0)
     before = plant.server.requests.count_by_operation()
@@ -164,7 +164,7 @@ async def test_a_lease_costs_one_write(plant: Plant) -> None:
 
 
 def test_every_container_is_defined_once() -> None:
-    """Names are unique, and only chains, which must last, have unique keys."""
+    """Names are unique, and only the chains, which never expire, have unique keys."""
     assert len({definition.name for definition in CONTAINERS}) == len(CONTAINERS)
     assert all(definition.default_ttl is None for definition in CONTAINERS if definition.unique_key_paths)
     assert [definition.find_faults(_properties(definition)) for definition in CONTAINERS] == [[]] * len(CONTAINERS)

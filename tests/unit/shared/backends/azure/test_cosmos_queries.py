@@ -1,4 +1,4 @@
-"""What queries give when a partition is split while they are read page by page."""
+"""Results of queries when a partition is split between their pages."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,7 +27,7 @@ OTHER = ChainKey(CHAIN.target, "line 2")
 
 @dataclass
 class Plant:
-    """A server, and what reads from it."""
+    """A server and its readers."""
 
     server: CosmosServer
     chains: CosmosChainStore
@@ -35,7 +35,7 @@ class Plant:
     documents: CosmosDocumentStore
 
     async def listed(self) -> list[bytes]:
-        """Return every document, by following the pages of the list."""
+        """Return every document, over all pages of the list."""
         found: list[bytes] = []
         after = None
         while True:
@@ -48,7 +48,7 @@ class Plant:
 
 @pytest.fixture
 async def plant() -> AsyncIterator[Plant]:
-    """Two chains, items of state and documents, several of each."""
+    """Two chains, state items and documents, several of each."""
     async with CosmosServer(physical_partitions=2) as server:
         await provisioned(server)
         await create_tables(server)
@@ -78,7 +78,7 @@ READS: dict[str, Callable[[Plant], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("name", READS)
 async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str) -> None:
-    """Wherever 410/1002 comes between the pages of a read, each item is given once, in its order."""
+    """Each item is returned once and in order, wherever a reply 410/1002 occurs between the pages."""
     undisturbed = await READS[name](plant)
     applied = 0
     for place in range(1, 12):
@@ -90,8 +90,8 @@ async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str
     assert applied > 2
 
 
-async def test_the_tips_are_given_once(plant: Plant) -> None:
-    """A split while chains are listed names each chain once."""
+async def test_the_tips_are_returned_once(plant: Plant) -> None:
+    """A split during the list of chains returns each chain once."""
     for place in range(1, 5):
         gone = InjectedFault(FaultKind.STATUS, _nth_query(place), times=1, status=410, substatus=1002)
         plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
@@ -104,7 +104,7 @@ async def test_the_tips_are_given_once(plant: Plant) -> None:
 
 
 async def test_the_sdk_repeats_items(plant: Plant) -> None:
-    """The SDK alone gives items twice: when this fails, the precaution may go."""
+    """The SDK alone returns items twice; if this test fails, the workaround can be removed."""
     async with CosmosClient(plant.server.endpoint, plant.server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
         gone = InjectedFault(FaultKind.STATUS, _nth_query(2), times=1, status=410, substatus=1002)

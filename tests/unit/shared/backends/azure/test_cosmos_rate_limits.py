@@ -1,4 +1,4 @@
-"""What a principal's item says of its budget, under any load."""
+"""Usage of a principal's budget in its item, under any load."""
 
 import json
 from collections import deque
@@ -16,13 +16,13 @@ STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 2
 
 
 class Items:
-    """The store without Cosmos DB: an item a principal, through JSON and back."""
+    """The store without Cosmos DB: one JSON item for each principal."""
 
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
 
     async def lease(self, asked: LeaseRequest, at: float) -> Lease:
-        """Lease as the store does."""
+        """Grant a lease like the store."""
         text = self.held.get(asked.principal)
         account = _PrincipalBudget.from_item(json.loads(text) if text else None, at)
         lease = account.lease(asked, at)
@@ -31,7 +31,7 @@ class Items:
 
 
 class Clock:
-    """A clock that tests move."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.25
@@ -42,7 +42,7 @@ class Clock:
 
 
 async def call(limiter: RateLimiter, budget: Budget) -> bool:
-    """Return whether a request was let in."""
+    """Return whether a request was admitted."""
     async with limiter.admit("p", budget) as admission:
         return admission.refusal is None
 
@@ -50,7 +50,7 @@ async def call(limiter: RateLimiter, budget: Budget) -> bool:
 @given(steps=STEPS, requests=st.integers(min_value=1, max_value=120))
 @settings(max_examples=60, deadline=None)
 async def test_no_window_holds_more_than_the_budget(steps: list[tuple[int, int, float]], requests: int) -> None:
-    """Whatever three instances are asked and when, no 60 seconds hold more admitted requests than the budget."""
+    """With any requests to three instances, no 60 seconds contain more admitted requests than the budget."""
     clock, budget, items = Clock(), Budget(requests, 1000), Items()
     limiters = [RateLimiter(items, clock) for _ in range(3)]
     admitted: deque[float] = deque()
@@ -65,7 +65,7 @@ async def test_no_window_holds_more_than_the_budget(steps: list[tuple[int, int, 
 
 
 async def test_the_item_stays_small_and_the_budget_is_used() -> None:
-    """Four busy instances use at least 97 of 100 of a budget, and minutes of leases stay within a few kilobytes."""
+    """Four busy instances use at least 97 % of a budget, and the item stays within a few kilobytes."""
     clock, budget, items = Clock(), Budget(1000, 1000), Items()
     limiters = [RateLimiter(items, clock) for _ in range(4)]
     let_in: list[Any] = []

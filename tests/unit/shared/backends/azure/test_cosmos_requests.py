@@ -1,4 +1,4 @@
-"""What becomes of appends and reads when Cosmos DB fails: each fault once, then many at once."""
+"""Appends and reads when Cosmos DB fails: each fault once, then random faults."""
 
 import asyncio
 import contextlib
@@ -110,8 +110,8 @@ def _fresh(name: str) -> InjectedFault:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-async def test_a_fault_means_what_is_certain(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
-    """A failed append says that nothing was written, that the tip moved, or that it is not known; never a wrong one."""
+async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
+    """A failed append reports correctly that nothing was written, the tip moved, or the outcome is unknown."""
     fault, (expected, stored) = _fresh(name), FAULTS[name][1]
     tip = await store.tip(CHAIN)
     server.faults.add(fault)
@@ -123,7 +123,7 @@ async def test_a_fault_means_what_is_certain(server: CosmosServer, store: Cosmos
             await store.append(CHAIN, batch(tip, 2), tip)
     assert fault.applied == 1
     await _until(lambda: len(server.requests.for_operation("batch")) == 4 + (expected is None))
-    # Three of the fixture, one here, and another one only where the refusal was certain.
+    # Three of the fixture, one here, and another one only if the rejection was certain.
     assert len(server.requests.for_operation("batch")) == 4 + (expected is None)
     assert (await store.tip(CHAIN)).sequence == (5 if stored else 3)
     assert await sequences(store) == list(range(1, 6 if stored else 4))
@@ -131,7 +131,7 @@ async def test_a_fault_means_what_is_certain(server: CosmosServer, store: Cosmos
 
 
 async def _stored_once_by_the_engine(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
-    """An append is answered with its one record, or refused with nothing written."""
+    """An append is stored as one record, or rejected with nothing written."""
     (log,) = logs([store])
     before = await sequences(store)
     server.faults.clear()
@@ -146,8 +146,8 @@ async def _stored_once_by_the_engine(server: CosmosServer, store: CosmosChainSto
     assert await sequences(store) == [*before, appended.record.sequence]
 
 
-async def test_a_batch_that_comes_late_is_refused(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A batch given up on that the service does later finds the head changed by its own repeat."""
+async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChainStore) -> None:
+    """An abandoned batch that the service executes later conflicts with its own retry."""
     (log,) = logs([store])
     late = server.faults.add(_fault(FaultKind.DELAY, seconds=0.5))
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
@@ -161,8 +161,8 @@ async def test_a_batch_that_comes_late_is_refused(server: CosmosServer, store: C
     assert (await store.tip(CHAIN)).hash == appended.record.hash
 
 
-async def test_a_repeat_after_throttling_keeps_its_condition(server: CosmosServer, store: CosmosChainStore) -> None:
-    """Who appends while another waits out a 429 wins; the repeat, under the same If-Match, is refused."""
+async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer, store: CosmosChainStore) -> None:
+    """Another append during the wait wins, and the retry under the same If-Match is rejected."""
     tip = await store.tip(CHAIN)
     conditional: list[bool] = []
 
@@ -184,7 +184,7 @@ async def test_a_repeat_after_throttling_keeps_its_condition(server: CosmosServe
 async def test_endless_throttling_is_unavailable(
     server: CosmosServer, store: CosmosChainStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After its patience the store says that nothing was written."""
+    """After its patience, the store reports that nothing was written."""
     monkeypatch.setattr("shared.backends.azure.cosmos_chain.THROTTLED_SECONDS", 0.05)
     server.faults.add(InjectedFault(FaultKind.STATUS, _of_batch, status=429, retry_after_ms=20))
     tip = await store.tip(CHAIN)
@@ -193,14 +193,14 @@ async def test_endless_throttling_is_unavailable(
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
 
 
-async def test_a_service_that_is_gone_is_unavailable() -> None:
-    """Without a connection nothing was written, and that is what the caller hears."""
+async def test_an_unreachable_service_is_unavailable() -> None:
+    """Without a connection, nothing was written, and the error states it."""
     async with CosmosServer() as server:
         await provisioned(server)
         async with stores(server) as (store,):
             tip = await fill(store, 1)
             await asyncio.to_thread(server.stop)
-            # The first one may still go out on a connection that ends.
+            # The first request may still be sent on a connection that closes.
             with contextlib.suppress(OutcomeUnknownError, WorkspaceError):
                 await store.append(CHAIN, batch(tip, 1), tip)
             with pytest.raises(WorkspaceError) as caught:
@@ -219,8 +219,8 @@ READ_FAULTS = [
 
 
 @pytest.mark.parametrize("fault", READ_FAULTS, ids=lambda fault: f"{fault.kind} {fault.status} {fault.page_size}")
-async def test_reads_outlast_faults(server: CosmosServer, store: CosmosChainStore, fault: InjectedFault) -> None:
-    """A read that failed is made again and gives everything once, in order."""
+async def test_reads_are_retried(server: CosmosServer, store: CosmosChainStore, fault: InjectedFault) -> None:
+    """A read with transient failures returns everything once, in order."""
     for read in (
         lambda: store.tip(CHAIN),
         lambda: store.read(CHAIN, 0, limit=9, max_bytes=MANY),
@@ -245,8 +245,8 @@ async def test_reads_outlast_faults(server: CosmosServer, store: CosmosChainStor
     assert [chain async for chain, _ in store.tips()] == [CHAIN]
 
 
-async def test_refused_reads_are_unavailable(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A read that the service refuses for good says so at once."""
+async def test_rejected_reads_are_unavailable(server: CosmosServer, store: CosmosChainStore) -> None:
+    """A permanent rejection of a read is returned at once."""
     server.faults.add(InjectedFault(FaultKind.STATUS, lambda request: request.operation != "batch", status=403))
     sent = len(server.requests.for_operation("read_item"))
     with pytest.raises(WorkspaceError) as caught:
@@ -258,13 +258,15 @@ async def test_refused_reads_are_unavailable(server: CosmosServer, store: Cosmos
 
 
 @pytest.mark.parametrize(("seed", "segment_bytes"), [(20261121, 10**9), (7, 10**9), (3, 20_000)])
-async def test_a_storm_loses_and_doubles_nothing(server: CosmosServer, seed: int, segment_bytes: int) -> None:
-    """Many writers over several clients, amid every fault: each answered record once, no gap, no fork."""
+async def test_random_faults_neither_lose_nor_duplicate_records(
+    server: CosmosServer, seed: int, segment_bytes: int
+) -> None:
+    """Writers on several clients: each acknowledged record is stored once, without gap or fork."""
     async with stores(server, 4, segment_bytes=segment_bytes) as opened:
         for store in opened:
             await store.provision(CHAIN)
         faults = random_faults(0.4, seed, _of_batch)
-        # A read has no condition that could fail.
+        # A read has no condition that can fail.
         faults += [fault for fault in random_faults(0.2, seed + 1, _of_read) if fault.status != 412]
         server.faults.add(*faults)
         answered: dict[str, tuple[int, str]] = {}
@@ -292,7 +294,7 @@ async def test_a_storm_loses_and_doubles_nothing(server: CosmosServer, seed: int
 
 
 async def _heads_agree(server: CosmosServer, last: str) -> None:
-    """Every segment's head but the last is sealed, and the last one names the last record."""
+    """All heads but the last are sealed, and the last one has the last record."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
         heads = [item async for item in container.query_items("SELECT * FROM c WHERE c.id = 'head'")]
@@ -302,8 +304,8 @@ async def _heads_agree(server: CosmosServer, last: str) -> None:
     assert heads[-1]["tip"]["hash"] == last
 
 
-async def test_a_head_that_is_gone_never_makes_a_fork(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A writer that finds no head cannot start the chain anew over its records."""
+async def test_a_missing_head_never_causes_a_fork(server: CosmosServer, store: CosmosChainStore) -> None:
+    """A writer that finds no head cannot restart the chain over existing records."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
         await container.delete_item(HEAD_ID, partition_key(ChainKey(CHAIN.target, CHAIN.scope_key), 1))

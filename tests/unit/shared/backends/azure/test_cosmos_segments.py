@@ -1,4 +1,4 @@
-"""Segments: where a chain goes on when its partition is full."""
+"""Segments of chains: continuation in another partition when one is full."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -39,20 +39,20 @@ async def server() -> AsyncIterator[CosmosServer]:
 
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
-    """A store whose segments take three records."""
+    """A store with segments of three records."""
     async with stores(server, segment_bytes=THREE_RECORDS) as (opened,):
         yield opened
 
 
 @pytest.fixture
 async def container(server: CosmosServer) -> AsyncIterator[ContainerProxy]:
-    """The container, for what goes on behind the store's back."""
+    """The container, for changes without the store."""
     async with CosmosClient(server.endpoint, server.key) as client:
         yield client.get_database_client(DATABASE).get_container_client(CHAIN.target)
 
 
 async def _segments(container: ContainerProxy) -> list[tuple[int, bool, int]]:
-    """Return segment, whether it is sealed, and how many records it has."""
+    """Return number, sealed state and record count of each segment."""
     found = []
     async for head in container.query_items("SELECT * FROM c WHERE c.id = 'head'"):
         text = "SELECT VALUE COUNT(1) FROM c WHERE c.id != 'head'"
@@ -61,10 +61,8 @@ async def _segments(container: ContainerProxy) -> list[tuple[int, bool, int]]:
     return sorted(found)
 
 
-async def test_a_full_segment_is_sealed_and_the_next_one_begins(
-    store: CosmosChainStore, container: ContainerProxy
-) -> None:
-    """The batch that fills a segment seals it; the one after begins the next."""
+async def test_a_full_segment_is_sealed(store: CosmosChainStore, container: ContainerProxy) -> None:
+    """The batch that fills a segment seals it; the next append begins the next one."""
     await fill(store, 3)
     assert await _segments(container) == [(1, True, 3)]
     assert (await store.tip(CHAIN)).sequence == 3
@@ -72,8 +70,8 @@ async def test_a_full_segment_is_sealed_and_the_next_one_begins(
     assert await _segments(container) == [(1, True, 3), (2, True, 3), (3, False, 1)]
 
 
-async def test_readers_find_their_way(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A process that knows nothing of the segments reads, filters, skips and finds over all of them."""
+async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChainStore) -> None:
+    """A new process reads, filters, skips and finds records in all segments."""
     tip = await fill(store, 10)
     async with stores(server) as (other,):
         assert await other.tip(CHAIN) == tip
@@ -104,8 +102,8 @@ async def test_readers_find_their_way(server: CosmosServer, store: CosmosChainSt
     assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
 
 
-async def test_a_reader_learns_of_segments_that_began_later(server: CosmosServer, store: CosmosChainStore) -> None:
-    """What another process appended is seen, in whatever segment."""
+async def test_a_reader_finds_later_segments(server: CosmosServer, store: CosmosChainStore) -> None:
+    """Records that another process appended to new segments are found."""
     await fill(store, 2)
     async with stores(server) as (other,):
         assert await sequences(other) == [1, 2]
@@ -114,8 +112,8 @@ async def test_a_reader_learns_of_segments_that_began_later(server: CosmosServer
         assert (await other.tip(CHAIN)).sequence == 8
 
 
-async def test_a_sealed_segment_takes_no_more(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A writer with the tip of before the seal, and one of two that begin the next segment, are refused."""
+async def test_a_sealed_segment_accepts_no_record(server: CosmosServer, store: CosmosChainStore) -> None:
+    """A writer with an older tip and the second of two writers of the next segment are rejected."""
     before = await fill(store, 2)
     sealed = await store.append(CHAIN, batch(before, 1), before)
     async with stores(server) as (unrolled,):
@@ -129,10 +127,10 @@ async def test_a_sealed_segment_takes_no_more(server: CosmosServer, store: Cosmo
 
 @pytest.mark.parametrize("kind", [FaultKind.DROP_BEFORE_COMMIT, FaultKind.DROP_AFTER_COMMIT, FaultKind.DROP_IN_REPLY])
 @pytest.mark.parametrize("records", [2, 3])
-async def test_a_roll_outlasts_lost_replies(
+async def test_a_new_segment_survives_lost_replies(
     server: CosmosServer, store: CosmosChainStore, kind: FaultKind, records: int
 ) -> None:
-    """Both batches of a roll, the one that seals and the one that begins anew, may lose their replies."""
+    """Replies of the sealing batch and of the first batch of the next segment may be lost."""
     tip = await fill(store, records)
     fault = server.faults.add(InjectedFault(kind, lambda request: request.operation == "batch", times=2))
     with pytest.raises(OutcomeUnknownError):
@@ -145,8 +143,8 @@ async def test_a_roll_outlasts_lost_replies(
     assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
 
 
-async def test_a_repeat_is_known_over_segments(store: CosmosChainStore) -> None:
-    """An append id of an earlier segment gives its record again."""
+async def test_a_retry_is_found_in_earlier_segments(store: CosmosChainStore) -> None:
+    """An append id in an earlier segment returns its record."""
     (log,) = logs([store])
     first = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     for number in range(6):
@@ -155,10 +153,8 @@ async def test_a_repeat_is_known_over_segments(store: CosmosChainStore) -> None:
     assert (again.record, again.repeated) == (first.record, True)
 
 
-async def test_forged_items_elsewhere_are_no_part_of_the_chain(
-    store: CosmosChainStore, container: ContainerProxy
-) -> None:
-    """A record put into a later segment changes nothing; an odd id among the records neither."""
+async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStore, container: ContainerProxy) -> None:
+    """A record in a later segment and an invalid id among the records change nothing."""
     await fill(store, 5)
     (first,) = batch((await store.tip(CHAIN)), 1, name="forged")
     item = record_item(partition_key(CHAIN, 3), first) | {"id": "000000000002"}
@@ -172,8 +168,8 @@ async def test_forged_items_elsewhere_are_no_part_of_the_chain(
     assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
 
 
-async def test_a_spoilt_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A head without its members is not taken for one, forks nothing, and verification says that it is wrong."""
+async def test_a_damaged_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
+    """A head without its members is ignored, causes no fork, and verification reports it."""
     await fill(store, 2)
     key = partition_key(CHAIN, 1)
     head = await container.read_item("head", key)
@@ -186,8 +182,8 @@ async def test_a_spoilt_head_is_found(store: CosmosChainStore, container: Contai
     assert not (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
 
 
-async def test_a_cut_tail_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """Records deleted in a segment, or a whole segment, leave a chain that verification finds broken."""
+async def test_a_truncated_chain_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
+    """Verification fails after records or a whole segment were deleted."""
     await fill(store, 7)
     await container.delete_item("000000000007", partition_key(CHAIN, 3))
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)

@@ -1,4 +1,4 @@
-"""What the span of a request to Cosmos DB tells."""
+"""Spans of requests to Cosmos DB."""
 
 from collections.abc import Iterator
 
@@ -32,10 +32,8 @@ ITEMS = "/dbs/workspace/colls/catalog/docs"
         ("GET", "/dbs/workspace/colls/catalog/", {}, "get_colls"),
     ],
 )
-def test_a_request_is_told_by_operation_and_container(
-    method: str, path: str, headers: dict[str, str], operation: str
-) -> None:
-    """Operation, database and container are told; no item's id and no value is."""
+def test_a_request_has_operation_and_container(method: str, path: str, headers: dict[str, str], operation: str) -> None:
+    """A span has operation, database and container, but no item id and no value."""
     assert request_attributes(method, path, headers) == {
         "db.system.name": "azure.cosmosdb",
         "azure.cosmosdb.connection.mode": "gateway",
@@ -45,8 +43,8 @@ def test_a_request_is_told_by_operation_and_container(
     }
 
 
-def test_the_account_has_neither() -> None:
-    """What asks for the account names no container."""
+def test_an_account_request_has_no_container() -> None:
+    """The span of a request for the account has no container."""
     told = request_attributes("GET", "/", {})
     assert told["db.operation.name"] == "get_account"
     assert "db.collection.name" not in told
@@ -54,7 +52,7 @@ def test_the_account_has_neither() -> None:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """Return where spans go."""
+    """Return the exported spans."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(tracing, "get_tracer", lambda: provider.get_tracer("test"))
@@ -63,8 +61,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-async def test_requests_are_below_what_asks(made: InMemorySpanExporter) -> None:
-    """A request as the SDK sends it is a span below the one that runs; what is not there is an answer, no failure."""
+async def test_requests_are_child_spans(made: InMemorySpanExporter) -> None:
+    """A request of the SDK is a child of the current span; a missing item is not a failure."""
     async with accounts(COSMOS) as opened:
         store = CosmosCredentialStore(opened())
         made.clear()

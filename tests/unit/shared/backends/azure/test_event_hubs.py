@@ -1,4 +1,4 @@
-"""Sending to Azure Event Hubs: batches and errors, with a producer in place of the connection."""
+"""Sending to Azure Event Hubs: batches and errors, with a fake producer."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from shared.telemetry.models import HubMessage
 
 
 class FakeProducer:
-    """Makes the SDK's own batches, small ones, and keeps what it is sent."""
+    """Producer that creates small batches of the SDK and records them."""
 
     def __init__(self, size: int = 1000) -> None:
         self.size = size
@@ -27,7 +27,7 @@ class FakeProducer:
         return EventDataBatch(max_size_in_bytes=self.size, partition_key=partition_key)
 
     async def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:  # noqa: ASYNC109
-        """Keep a batch, or fail."""
+        """Record a batch, or fail."""
         assert timeout > 0
         if self.failures:
             raise self.failures.pop(0)
@@ -36,19 +36,19 @@ class FakeProducer:
         self.properties += [dict(event.properties or {}) for event in events]
 
     async def close(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.closed = True
 
 
 class Namespace:
-    """Gives a producer per hub."""
+    """Namespace that returns a producer for each hub."""
 
     def __init__(self, producer: FakeProducer) -> None:
         self.hubs: list[str] = []
         self._producer = producer
 
     def connect(self, hub: str) -> Producer:
-        """Return the producer and note the hub."""
+        """Return the producer and record the hub."""
         self.hubs.append(hub)
         return self._producer
 
@@ -63,7 +63,7 @@ def _message(number: int, key: str = "rig", size: int = 0) -> HubMessage:
 
 
 async def test_one_batch_per_partition_key() -> None:
-    """Messages of one key travel together and in order, with their properties; one connection serves a hub."""
+    """Messages of one key are sent together and in order, with their properties; each hub has one connection."""
     producer = FakeProducer()
     sender, namespace = _sender(producer)
     await sender.send("impulses", [_message(1), _message(2, "press"), _message(3)])
@@ -74,7 +74,7 @@ async def test_one_batch_per_partition_key() -> None:
 
 
 async def test_batches_split_at_the_size_limit() -> None:
-    """What does not fit one batch goes into further ones, nothing lost and in order."""
+    """Messages beyond one batch are sent in more batches, completely and in order."""
     producer = FakeProducer(size=1000)
     sender, _ = _sender(producer)
     await sender.send("impulses", [_message(number, size=200) for number in range(50)])
@@ -82,8 +82,8 @@ async def test_batches_split_at_the_size_limit() -> None:
     assert [body[:6] for _, bodies in producer.sent for body in bodies] == [b"%06d" % number for number in range(50)]
 
 
-async def test_a_message_larger_than_a_batch() -> None:
-    """A message that no batch can hold is refused as too large."""
+async def test_a_too_large_message_is_rejected() -> None:
+    """A message larger than a batch is rejected as too large."""
     sender, _ = _sender(FakeProducer(size=1000))
     with pytest.raises(WorkspaceError) as caught:
         await sender.send("impulses", [_message(1), _message(2, size=2000)])
@@ -107,8 +107,8 @@ def _busy() -> EventHubError:
         (TimeoutError(), Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE"),
     ],
 )
-async def test_failures(failure: Exception, kind: Kind, code: str) -> None:
-    """A failing hub is told as throttling or outage, without the SDK's words, and the next send may succeed."""
+async def test_failures_are_converted(failure: Exception, kind: Kind, code: str) -> None:
+    """A failing hub is reported as throttling or outage without details, and the next send may succeed."""
     producer = FakeProducer()
     producer.failures = [failure]
     sender, _ = _sender(producer)
@@ -131,5 +131,5 @@ async def test_close() -> None:
 
 
 async def test_signs_in_only_when_it_sends() -> None:
-    """Making and closing a sender needs neither identity nor network."""
+    """Creating and closing a sender requires neither identity nor network."""
     await EventHubsSender("unused.example", "").close()

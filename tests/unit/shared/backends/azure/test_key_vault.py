@@ -1,4 +1,4 @@
-"""Keys in Key Vault: the genuine SDK against a test double at the wire."""
+"""Keys in Key Vault: the genuine SDK against a test server."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ def double() -> Iterator[KeyVaultDouble]:
 
 @pytest.fixture
 def tokens() -> Tokens:
-    """The credential that the vault takes."""
+    """The credential that the vault accepts."""
     return Tokens()
 
 
@@ -46,12 +46,12 @@ async def vault(double: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Versions are read anew each time."""
+    """Read the versions at every call."""
     monkeypatch.setattr(vault_keys, "FRESH_SECONDS", -1.0)
 
 
 class Clock:
-    """A clock that tests move."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = START
@@ -69,8 +69,8 @@ async def published(key: VaultSigningKey) -> list[str]:
     return [str(each["kid"]) for each in await key.public_keys()]
 
 
-async def test_the_vault_is_asked_with_a_token_for_it(double: KeyVaultDouble, vault: Vault, tokens: Tokens) -> None:
-    """The challenge names what the token must be for; keys are read once, only signatures go there again."""
+async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault: Vault, tokens: Tokens) -> None:
+    """The token matches the challenge; keys are read once, and only signatures are requested again."""
     double.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
     await key.sign(b"one")
@@ -83,8 +83,8 @@ async def test_the_vault_is_asked_with_a_token_for_it(double: KeyVaultDouble, va
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_versions_take_turns(double: KeyVaultDouble, vault: Vault) -> None:
-    """A new version is published at once and signs an hour later; the old one is published until its tokens ended."""
+async def test_versions_rotate(double: KeyVaultDouble, vault: Vault) -> None:
+    """A new version is published at once and signs after an hour; the old one is published until its tokens expire."""
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", clock=clock)
     first = double.keys.create("tokens", START.timestamp())
@@ -101,8 +101,8 @@ async def test_versions_take_turns(double: KeyVaultDouble, vault: Vault) -> None
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_a_disabled_version_is_out(double: KeyVaultDouble, vault: Vault) -> None:
-    """What an operator disables neither signs nor verifies; with nothing left tokens cannot be signed."""
+async def test_a_disabled_version_is_unused(double: KeyVaultDouble, vault: Vault) -> None:
+    """A disabled version neither signs nor verifies; without any version, tokens cannot be signed."""
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", clock=clock)
     old, new = double.keys.create("tokens", START.timestamp()), double.keys.create("tokens", START.timestamp() + 9_000)
@@ -117,10 +117,10 @@ async def test_a_disabled_version_is_out(double: KeyVaultDouble, vault: Vault) -
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_tokens_end_with_their_version(
+async def test_tokens_of_a_disabled_version_are_rejected(
     double: KeyVaultDouble, vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that knows a public key forgets it when the version is disabled: its tokens are refused."""
+    """A process removes the public key of a disabled version and rejects its tokens."""
     monkeypatch.setattr(tokens_module, "FRESH_SECONDS", -1.0)
     version = double.keys.create("tokens", START.timestamp())
     codec = TokenCodec(VaultSigningKey(vault, "tokens"), "issuer", "audience")
@@ -136,8 +136,8 @@ async def test_tokens_end_with_their_version(
     assert caught.value.kind is Kind.UNAUTHENTICATED
 
 
-async def test_the_signature_is_of_the_version_that_was_named(double: KeyVaultDouble, vault: Vault) -> None:
-    """A token whose header names a version is signed by it, though the next one's turn has come in between."""
+async def test_the_signature_matches_the_key_id(double: KeyVaultDouble, vault: Vault) -> None:
+    """A token is signed with the version of its key id, even if the next version takes over in between."""
     clock = Clock()
     double.keys.create("tokens", START.timestamp() - 10_000)
     double.keys.create("tokens", START.timestamp())
@@ -153,8 +153,8 @@ async def test_the_signature_is_of_the_version_that_was_named(double: KeyVaultDo
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_an_outage_stops_signing_and_no_verifying(double: KeyVaultDouble, vault: Vault) -> None:
-    """While the vault is away the known public keys are given; nothing can be signed, and a new process has none."""
+async def test_an_outage_stops_signing_only(double: KeyVaultDouble, vault: Vault) -> None:
+    """During an outage, cached public keys are returned, nothing is signed, and a new process has no keys."""
     double.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
     before = await published(key)
@@ -170,8 +170,8 @@ async def test_an_outage_stops_signing_and_no_verifying(double: KeyVaultDouble, 
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
 
 
-async def test_the_checkpoint_key_stays(double: KeyVaultDouble, vault: Vault) -> None:
-    """Without a version it is the first one, whatever came after; a named version is that one, or none."""
+async def test_the_checkpoint_key_does_not_rotate(double: KeyVaultDouble, vault: Vault) -> None:
+    """Without a configured version, the oldest one signs; a configured version is the only one."""
     first = double.keys.create("notes", START.timestamp())
     second = double.keys.create("notes", START.timestamp() + 1)
     spki = [
@@ -186,7 +186,7 @@ async def test_the_checkpoint_key_stays(double: KeyVaultDouble, vault: Vault) ->
 
 
 async def test_a_missing_key_is_unavailable(vault: Vault) -> None:
-    """What the deployment forgot to make is told as an outage, and its check fails."""
+    """A missing key is reported as an outage, and its check fails."""
     with pytest.raises(WorkspaceError):
         await VaultSigningKey(vault, "never-made").key_id()
     with pytest.raises(ResourceNotFoundError):

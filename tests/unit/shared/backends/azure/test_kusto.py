@@ -1,4 +1,4 @@
-"""The engine adapter against canned replies of a Kusto endpoint, asked by the genuine client over a socket."""
+"""The engine adapter and the genuine client against canned replies of a Kusto endpoint."""
 
 import json
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def failure(code: str, message: str, *, permanent: bool = True) -> dict[str, Any
 
 
 async def refusal(endpoint: Endpoint) -> WorkspaceError:
-    """Return the error that a query leads to."""
+    """Return the error of a query."""
     engine = KustoEngine(endpoint.url, "db")
     try:
         with pytest.raises(WorkspaceError) as refused:
@@ -37,8 +37,8 @@ async def refusal(endpoint: Endpoint) -> WorkspaceError:
     return refused.value
 
 
-async def test_an_answer_and_what_was_asked(endpoint: Endpoint) -> None:
-    """Parameters, limits and read-only options travel with the query; rows and the engine's time come back."""
+async def test_a_query_and_its_result(endpoint: Endpoint) -> None:
+    """Parameters, limits and read-only options are sent; rows and the engine's time are returned."""
     consumed = {
         "FrameType": "DataTable",
         "TableId": 1,
@@ -80,8 +80,8 @@ async def test_an_answer_and_what_was_asked(endpoint: Endpoint) -> None:
     ],
     ids=["row", "completion", "completion without reason", "cancelled"],
 )
-async def test_a_partial_failure_inside_a_good_reply_is_an_error(endpoint: Endpoint, frames: list[Any]) -> None:
-    """A 200 that carries a failure never becomes a short result."""
+async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, frames: list[Any]) -> None:
+    """A reply 200 that contains a failure is never returned as a short result."""
     endpoint.answers(frames)
     assert (await refusal(endpoint)).kind in (Kind.UNAVAILABLE, Kind.INVALID)
 
@@ -105,15 +105,15 @@ async def test_a_partial_failure_inside_a_good_reply_is_an_error(endpoint: Endpo
     ],
 )
 async def test_every_failure_has_its_code(endpoint: Endpoint, status: int, body: Any, kind: Kind, code: str) -> None:
-    """The engine's refusals are the caller's errors, its own troubles a 503 that says nothing of them."""
+    """Rejections are the caller's errors; failures of the engine are a 503 without details."""
     endpoint.answers(body, status)
     error = await refusal(endpoint)
     assert (error.kind, error.code) == (kind, code)
     assert "secret" not in error.detail
 
 
-async def test_a_position_is_that_of_the_callers_text(endpoint: Endpoint) -> None:
-    """Lines that the service put before a query are taken off."""
+async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None:
+    """Lines that the service puts before a query are subtracted."""
     endpoint.answers(failure("General_BadRequest", "Syntax error [line:position=2:5]"), 400)
     error = await refusal(endpoint)
     assert (error.members["line"], error.members["column"]) == (1, 5)
@@ -121,7 +121,7 @@ async def test_a_position_is_that_of_the_callers_text(endpoint: Endpoint) -> Non
 
 
 async def test_no_endpoint_is_unavailable(endpoint: Endpoint) -> None:
-    """A connection that is refused is a 503, and plain http is taken on loopback only."""
+    """A refused connection is a 503, and plain http is accepted for loopback addresses only."""
     endpoint.close()
     assert (await refusal(endpoint)).code == "QUERY_ENGINE_UNAVAILABLE"
     endpoint.url = "http://kusto.example"

@@ -1,4 +1,4 @@
-"""Traces and metrics to Azure Monitor: the genuine exporter against a test's own ingestion endpoint."""
+"""Traces and metrics to Azure Monitor: the genuine exporter against a test server."""
 
 import gzip
 import json
@@ -41,7 +41,7 @@ if is_enabled(Signal.TRACES):
 
 
 class Ingestion:
-    """An ingestion endpoint that keeps the envelopes it is sent."""
+    """An ingestion endpoint that records the envelopes."""
 
     def __init__(self) -> None:
         self.envelopes: list[dict[str, Any]] = []
@@ -65,7 +65,7 @@ class Ingestion:
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return the data of the envelopes of a kind."""
+        """Return the data of the envelopes of a type."""
         return [each["data"]["baseData"] for each in self.envelopes if each["data"]["baseType"] == kind]
 
 
@@ -82,7 +82,7 @@ def ingestion() -> Iterator[Ingestion]:
 
 
 def run(**environment: str) -> list[str]:
-    """Return what the program prints in a process of its own."""
+    """Return the output of the program in a separate process."""
     given = {"APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true"} | environment
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, env=given, capture_output=True, text=True, check=True
@@ -90,8 +90,8 @@ def run(**environment: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_spans_and_metrics_arrive(ingestion: Ingestion) -> None:
-    """Once the exporter is loaded all is told; before, nothing is loaded and nothing told."""
+def test_spans_and_metrics_are_exported(ingestion: Ingestion) -> None:
+    """After the delay, the exporter is loaded and everything later is exported; before, nothing is loaded."""
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
     assert run(GIVEN=address) == ["True", "False", "False", "True"]
     assert [each["name"] for each in ingestion.of("RemoteDependencyData")] == ["a request", "an unsampled request"]
@@ -102,9 +102,9 @@ def test_spans_and_metrics_arrive(ingestion: Ingestion) -> None:
 
 
 def test_sampler_settings_of_the_host_change_nothing(ingestion: Ingestion) -> None:
-    """The sampler that the Functions host reads from the environment drops no span or metric of the app.
+    """Sampler settings of the Functions host drop no span or metric of the app.
 
-    The SDK does not know the names of these samplers, and would warn and take its default.
+    The SDK does not support the names of these samplers; it would warn and use its default.
     """
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
     settings = {"OTEL_TRACES_SAMPLER": "microsoft.fixed_percentage", "OTEL_TRACES_SAMPLER_ARG": "1.0"}
@@ -113,16 +113,16 @@ def test_sampler_settings_of_the_host_change_nothing(ingestion: Ingestion) -> No
     assert ingestion.of("MetricData")
 
 
-def test_nothing_is_told_where_nobody_is_named() -> None:
-    """Without a connection string nothing waits and nothing is loaded."""
+def test_nothing_is_exported_without_a_connection_string() -> None:
+    """Without a connection string, no timer is started and nothing is loaded."""
     assert run() == ["False", "False", "False", "False"]
 
 
-def test_a_collector_goes_before() -> None:
-    """Where a collector is named, Azure Monitor is not told too."""
+def test_a_collector_replaces_azure_monitor() -> None:
+    """With a configured collector, nothing is exported to Azure Monitor."""
     assert run(GIVEN="InstrumentationKey=x", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")[:2] == ["False", "True"]
 
 
-def test_a_connection_string_that_is_none() -> None:
-    """A resource that cannot be told to leaves the service as it is."""
+def test_an_invalid_connection_string_is_ignored() -> None:
+    """An invalid connection string does not affect the service."""
     assert run(GIVEN="InstrumentationKey=no") == ["True", "False", "False", "False"]

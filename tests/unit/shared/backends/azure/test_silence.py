@@ -1,4 +1,4 @@
-"""Services that accept a connection and never answer: every client gives up in time, with the error that says so."""
+"""Services that accept a connection and never answer: every client fails with a timeout and its error."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ PLACE = DatabasePlace("mes", "orders")
 
 
 class Silence:
-    """A server that takes what it is sent; it says nothing, or a byte at a time without end."""
+    """A server that never replies, or sends one byte at a time without end."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -51,13 +51,13 @@ class Silence:
 
     @property
     def host(self) -> str:
-        """Host and port."""
+        """Host and port of the server."""
         assert self._server is not None
         return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     @property
     def url(self) -> str:
-        """Address."""
+        """Address of the server."""
         return f"http://{self.host}"
 
     async def close(self) -> None:
@@ -85,14 +85,14 @@ class Silence:
 
 
 class Stuck:
-    """A producer in place of the SDK's, whose connection is never ready."""
+    """A producer that never gets a connection."""
 
     async def create_batch(self, **_: str) -> Any:
-        """Wait for ever."""
+        """Wait forever."""
         await asyncio.Event().wait()
 
     async def send_batch(self, *_: Any, **__: float) -> None:
-        """Be never reached."""
+        """Never called."""
         raise AssertionError("there was no batch")
 
     async def close(self) -> None:
@@ -110,7 +110,7 @@ async def silence() -> AsyncIterator[Silence]:
 
 @pytest.fixture(autouse=True)
 def no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Let no client, however talkative, put what it signs in with into the log while it fails."""
+    """Check that no client logs credentials while it fails."""
     caplog.set_level(logging.DEBUG)
     yield
     told = "\n".join(record.getMessage() + (record.exc_text or "") for record in caplog.get_records("call"))
@@ -119,7 +119,7 @@ def no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 async def refused(work: Callable[[], Awaitable[Any]], code: str, kind: Kind = Kind.UNAVAILABLE) -> None:
-    """Return when work ends with an error, soon."""
+    """Check that work fails soon with an error code."""
     with pytest.raises(WorkspaceError) as told:
         async with asyncio.timeout(GIVEN_UP):
             await work()
@@ -127,7 +127,7 @@ async def refused(work: Callable[[], Awaitable[Any]], code: str, kind: Kind = Ki
 
 
 async def test_the_query_engine(silence: Silence) -> None:
-    """A query has its own time and a margin, whether nothing comes or always a little more."""
+    """A query ends after its timeout plus a margin, without a reply or with an endless one."""
     for silence.drips in (False, True):
         engine = KustoEngine(silence.url, "Telemetry", margin_seconds=SHORT)
         await refused(lambda engine=engine: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)  # type: ignore[misc]  # bound now
@@ -136,7 +136,7 @@ async def test_the_query_engine(silence: Silence) -> None:
 
 
 async def test_signing_in_to_the_query_engine(silence: Silence, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No token, no query; neither the token endpoint nor the cluster keeps a caller longer than its query may take."""
+    """Neither the token endpoint nor the cluster delays a caller longer than the timeout of its query."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     engine = KustoEngine(f"https://{silence.host}", "Telemetry", margin_seconds=SHORT)
@@ -146,7 +146,7 @@ async def test_signing_in_to_the_query_engine(silence: Silence, monkeypatch: pyt
 
 
 async def test_the_identity(silence: Silence, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The endpoint that gives tokens has its time, and few tries."""
+    """The token endpoint has a timeout and few retries."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
@@ -158,7 +158,7 @@ async def test_the_identity(silence: Silence, monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_blobs_and_checkpoints(silence: Silence) -> None:
-    """The store of blobs has its time for each try."""
+    """Each attempt of a request for blobs has a timeout."""
     connection_string = f"AccountName=a;AccountKey={KEY};BlobEndpoint={silence.url}/a"
     account = BlobAccount("", connection_string=connection_string, retries=1, read_seconds=SHORT)
     await refused(AzureBlobStore(account, "cold").check, "BLOB_STORE_UNAVAILABLE")
@@ -168,7 +168,7 @@ async def test_blobs_and_checkpoints(silence: Silence) -> None:
 
 
 async def test_the_message_service(silence: Silence) -> None:
-    """Calls and lists have their time."""
+    """Calls and lists have a timeout."""
     service = WebPubSub(silence.url, "live", ACCESS_KEY, seconds=SHORT)
     await refused(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
     await refused(lambda: service.has_streams("g"), "LIVE_STREAM_UNAVAILABLE")
@@ -177,14 +177,14 @@ async def test_the_message_service(silence: Silence) -> None:
 
 
 async def test_the_event_hub() -> None:
-    """Opening a connection and sending have a time together; a producer that never gets through stands for both."""
+    """Connecting and sending have one timeout together; a producer that is never ready represents both."""
     sender = EventHubsSender("hub.example", "", connect=lambda _: Stuck(), seconds=SHORT)
     await refused(lambda: sender.send("telemetry", [HubMessage(b"{}", "rig", {})]), "TELEMETRY_HUB_UNAVAILABLE")
     await sender.close()
 
 
 async def test_the_key_vault(silence: Silence) -> None:
-    """Signatures and keys have their time for each try."""
+    """Each attempt of a request for signatures and keys has a timeout."""
     options = {"connection_timeout": SHORT, "read_timeout": SHORT, "retry_total": 1}
     vault = Vault(f"https://{silence.host}", credential=Tokens(), options=options)
     await refused(
@@ -194,14 +194,14 @@ async def test_the_key_vault(silence: Silence) -> None:
 
 
 async def test_the_workspaces_account(silence: Silence) -> None:
-    """The account that keeps the workspace's state has its time."""
+    """Requests to the account of the workspace's state have a timeout."""
     account = CosmosAccount(silence.url, "workspace", key=KEY, read_seconds=SHORT)
     await refused(lambda: account.container(CONTAINERS[0].name), "PROVENANCE_UNAVAILABLE")
     await account.close()
 
 
 async def test_the_accounts_of_data_stores(silence: Silence) -> None:
-    """An account of documents has its time, and Resource Manager has."""
+    """Requests to accounts of documents and to Resource Manager have a timeout."""
     accounts = DataAccounts({PLACE.store: DataAccount(silence.url, "s", "g", "n", key=KEY)}, read_seconds=SHORT)
     table = Table(PLACE, AccountContainer("workorders", "/line"))
     await refused(lambda: accounts.container(table), "DATA_STORE_UNAVAILABLE")
@@ -209,7 +209,7 @@ async def test_the_accounts_of_data_stores(silence: Silence) -> None:
 
 
 async def test_the_identity_provider(silence: Silence) -> None:
-    """Discovery and keys have a time together, also where a little comes always; then nobody waits for ten seconds."""
+    """Discovery and keys share one timeout, even with an endless reply; then calls fail at once for ten seconds."""
     for silence.drips in (False, True):
         before = silence.connections
         provider = HttpOpenIdProvider(f"{silence.url}/.well-known/openid-configuration", seconds=SHORT)

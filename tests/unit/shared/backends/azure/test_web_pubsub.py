@@ -1,4 +1,4 @@
-"""The message service adapter: the genuine SDK against a server of the test's own, at the wire."""
+"""The message service adapter: the genuine SDK against a test server."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ KEY = "an access key for tests alone, 40 bytes."
 
 
 class Wire:
-    """Answers every call with what the test set, and keeps what was asked."""
+    """Server that answers every call with a configured reply and records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, bytes, str]] = []
@@ -27,7 +27,7 @@ class Wire:
         self.pages: list[dict[str, object]] = []
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Answer one call."""
+        """Record a call and answer it."""
         token = request.headers["Authorization"].removeprefix("Bearer ")
         audience = jwt.decode(token, KEY, algorithms=["HS256"], options={"verify_aud": False})["aud"]
         assert audience == f"http://{request.host}{request.raw_path}"
@@ -39,13 +39,13 @@ class Wire:
 
 @pytest.fixture
 def wire() -> Wire:
-    """Return a wire."""
+    """Return a server."""
     return Wire()
 
 
 @pytest.fixture
 async def service(wire: Wire) -> AsyncIterator[WebPubSub]:
-    """Return the adapter over the wire."""
+    """Return the adapter of the server."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", wire.answer)
     runner = web.AppRunner(app)
@@ -59,7 +59,7 @@ async def service(wire: Wire) -> AsyncIterator[WebPubSub]:
 
 
 async def test_publishing(service: WebPubSub, wire: Wire) -> None:
-    """An impulse goes out byte for byte, as text, to its group."""
+    """A message is sent unchanged, as text, to its group."""
     text = json.dumps({"text": "Kühlkreis €"}, ensure_ascii=False).encode()
     await service.publish("pump-rig", text)
     await service.publish("pump-rig", text)
@@ -71,8 +71,8 @@ async def test_publishing(service: WebPubSub, wire: Wire) -> None:
     ("status", "kind"),
     [(429, "unavailable"), (500, "unavailable"), (503, "unavailable"), (413, "invalid"), (401, "invalid")],
 )
-async def test_refusals(service: WebPubSub, wire: Wire, status: int, kind: str) -> None:
-    """What may pass is told from what never will; the adapter itself tries once."""
+async def test_rejections_are_converted(service: WebPubSub, wire: Wire, status: int, kind: str) -> None:
+    """Temporary and permanent errors are distinct; the adapter does not retry."""
     wire.status = status
     with pytest.raises(WorkspaceError) as refused:
         await service.publish("a", b"{}")
@@ -81,8 +81,8 @@ async def test_refusals(service: WebPubSub, wire: Wire, status: int, kind: str) 
     assert len(wire.asked) == 1
 
 
-async def test_a_service_that_is_not_there() -> None:
-    """No answer, and no service at all, are told as such."""
+async def test_an_unavailable_service_is_reported() -> None:
+    """An unreachable and an unconfigured service are reported as unavailable."""
     for endpoint in ("http://127.0.0.1:9", ""):
         adapter = WebPubSub(endpoint, "live", KEY)
         with pytest.raises(WorkspaceError) as refused:
@@ -91,8 +91,8 @@ async def test_a_service_that_is_not_there() -> None:
         await adapter.close()
 
 
-async def test_whether_somebody_listens(service: WebPubSub, wire: Wire) -> None:
-    """A group exists while somebody is in it."""
+async def test_a_group_with_a_stream_exists(service: WebPubSub, wire: Wire) -> None:
+    """A group exists while a connection is in it."""
     wire.status = 200
     assert await service.has_streams("a")
     wire.status = 404
@@ -100,8 +100,8 @@ async def test_whether_somebody_listens(service: WebPubSub, wire: Wire) -> None:
     assert wire.asked[0][:2] == ("HEAD", "/api/hubs/live/groups/a")
 
 
-async def test_one_stream(service: WebPubSub, wire: Wire) -> None:
-    """A message for one stream goes to it alone; whether it is there can be asked, and one that has gone is fine."""
+async def test_one_stream_gets_its_message(service: WebPubSub, wire: Wire) -> None:
+    """A message for one stream reaches it alone; its existence can be queried, and a closed stream is ignored."""
     await service.send("c", "€".encode())
     wire.status = 200
     assert await service.is_open("c")
@@ -112,30 +112,30 @@ async def test_one_stream(service: WebPubSub, wire: Wire) -> None:
     assert wire.asked[1][:2] == ("HEAD", "/api/hubs/live/connections/c")
 
 
-async def test_who_listens(service: WebPubSub, wire: Wire) -> None:
+async def test_streams_of_all_pages_are_listed(service: WebPubSub, wire: Wire) -> None:
     """All pages of a group's connections are read."""
     first: dict[str, object] = {"value": [{"connectionId": "1", "userId": "u"}, {"connectionId": "2"}]}
     wire.pages = [first]
     assert [reader async for reader in service.list_streams("_streams")] == [OpenStream("1", "u"), OpenStream("2", "")]
 
 
-async def test_closing_what_is_gone(service: WebPubSub, wire: Wire) -> None:
-    """A stream that is gone already is closed."""
+async def test_closing_a_closed_stream_succeeds(service: WebPubSub, wire: Wire) -> None:
+    """A stream that is already closed can be closed."""
     wire.status = 404
     await service.disconnect("c", "why")
     assert wire.asked[0][:2] == ("DELETE", "/api/hubs/live/connections/c")
 
 
 @pytest.mark.parametrize("reason", ["member's gone", "läuft ab: 期限切れ 🔒", "a+b & c=d; 100% (x)*~!,"])
-async def test_closing_for_any_reason(service: WebPubSub, wire: Wire, reason: str) -> None:
-    """What a call is signed for is the address as it is sent."""
+async def test_a_stream_is_closed_with_any_reason(service: WebPubSub, wire: Wire, reason: str) -> None:
+    """The signed URL is the URL as it is sent."""
     wire.status = 204
     await service.disconnect("c", reason)
     assert len(wire.asked) == 1
 
 
 async def test_links(service: WebPubSub) -> None:
-    """A link is a WebSocket URL that names its user and ends when it should; the key is not in it."""
+    """A link is a WebSocket URL with user and end time, without the key."""
     url = await service.link("1.2.m", now() + timedelta(minutes=30))
     parts = urlsplit(url)
     [token] = parse_qs(parts.query)["access_token"]
@@ -145,7 +145,7 @@ async def test_links(service: WebPubSub) -> None:
     assert KEY not in url
 
 
-async def test_many_at_once(service: WebPubSub, wire: Wire) -> None:
-    """Calls share connections and none is lost."""
+async def test_concurrent_calls_share_connections(service: WebPubSub, wire: Wire) -> None:
+    """Concurrent calls share connections, and none is lost."""
     await asyncio.gather(*(service.publish(f"g{number}", b"%d" % number) for number in range(100)))
     assert {body for _, _, body, _ in wire.asked} == {b"%d" % number for number in range(100)}

@@ -1,4 +1,4 @@
-"""Run as a process by tests: appends events concurrently to one chain, telling each one that was answered.
+"""Process for tests: appends events concurrently to one chain and prints each acknowledged event.
 
 Arguments: file, name of the process, number of appenders, events of each.
 """
@@ -23,7 +23,7 @@ async def _appender(log: SqliteAuditLog, name: str, count: int) -> None:
 
 
 async def main(file: Path, name: str, appenders: int, count: int) -> None:
-    """Append, once a line came in on standard input."""
+    """Append after a line on standard input."""
     log = SqliteAuditLog(file, _workspace)
     print("ready", flush=True)  # noqa: T201  the test waits for it
     sys.stdin.readline()

@@ -1,4 +1,4 @@
-"""Blobs as files: what names reach, several processes, and what a crash leaves."""
+"""Blobs as files: names, several processes, and remains of a crash."""
 
 import os
 import stat
@@ -22,8 +22,8 @@ LATER = datetime(2026, 1, 5, 8, tzinfo=UTC)
     "name",
     ["", "/etc/passwd", "a//b", "a/", "..", "a/../b", "../b", "a/./b", ".hidden", "a\\b", "a\0b", "a\nb", "x" * 256],
 )
-async def test_names_that_no_blob_has(tmp_path: Path, name: str) -> None:
-    """A name that could lead out of the folder, or to a file that is being written, is refused by every method."""
+async def test_invalid_names_are_rejected(tmp_path: Path, name: str) -> None:
+    """A name that leads out of the folder or to an unfinished file is rejected by every method."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
     for call in (store.create(name, b""), store.read(name), store.upload(name, tmp_path), store.delete([name])):
         with pytest.raises(ValueError, match="invalid name of a blob"):
@@ -32,7 +32,7 @@ async def test_names_that_no_blob_has(tmp_path: Path, name: str) -> None:
 
 @given(st.text())
 def test_a_name_stays_below_its_folder(name: str) -> None:
-    """Whatever a name is made of, its file lies below the folder or there is none."""
+    """The file of any valid name is below the folder."""
     folder = Path("/data/cold")
     try:
         path = blob_path(folder, name)
@@ -42,8 +42,8 @@ def test_a_name_stays_below_its_folder(name: str) -> None:
     assert path != folder
 
 
-async def test_what_a_crash_left_is_no_blob(tmp_path: Path) -> None:
-    """Half a draft is neither listed nor in the way of the blob."""
+async def test_an_unfinished_file_is_not_a_blob(tmp_path: Path) -> None:
+    """The remains of a crash are not listed and do not block the blob."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
     (tmp_path / "cold" / DRAFTS).mkdir(parents=True)
     (tmp_path / "cold" / DRAFTS / "a.0123").write_bytes(b"half")
@@ -52,8 +52,8 @@ async def test_what_a_crash_left_is_no_blob(tmp_path: Path) -> None:
     assert await FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key")).read("a") == b"whole"
 
 
-async def test_what_a_crash_left_goes_after_a_while(tmp_path: Path) -> None:
-    """A draft of long ago is removed by the next process that writes; one that may still be written to stays."""
+async def test_old_unfinished_files_are_deleted(tmp_path: Path) -> None:
+    """The next writer deletes an old unfinished file; a recent one may still be in use."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key"))
     await store.create("a", b"x")
     drafts = tmp_path / "cold" / DRAFTS
@@ -64,8 +64,8 @@ async def test_what_a_crash_left_goes_after_a_while(tmp_path: Path) -> None:
     assert [draft.name for draft in drafts.iterdir()] == ["young"]
 
 
-def test_the_key_of_links_is_its_owners_alone(tmp_path: Path) -> None:
-    """The key file has mode 0600, and a second process makes and takes the same links."""
+def test_only_the_owner_can_read_the_key_of_links(tmp_path: Path) -> None:
+    """The key file has mode 0600, and a second process creates and accepts the same links."""
     linked = FileLink("downloads", "j/1.csv", "rig.csv", LATER)
     url = FileLinks(BASE, tmp_path / "key").create(linked)
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
@@ -74,10 +74,8 @@ def test_the_key_of_links_is_its_owners_alone(tmp_path: Path) -> None:
 
 
 @given(st.text(min_size=1), st.text(), st.integers(0, 2**31))
-def test_a_link_comes_back_as_it_was_made(
-    tmp_path_factory: pytest.TempPathFactory, name: str, file: str, at: int
-) -> None:
-    """Any name survives the address, and no other container, name, file or time passes with its signature."""
+def test_a_link_is_parsed_as_created(tmp_path_factory: pytest.TempPathFactory, name: str, file: str, at: int) -> None:
+    """Any name can be part of a link, and the signature is not valid for another container, name, file or time."""
     try:
         (name + file).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""The catalog in SQLite; what its port promises is tested in tests/adapters."""
+"""The catalog in SQLite; tests/adapters has the contract of its port."""
 
 import sqlite3
 from datetime import UTC, datetime
@@ -14,8 +14,8 @@ from shared.errors import Kind, WorkspaceError
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
-async def test_what_was_saved_survives_a_reopening(tmp_path: Path) -> None:
-    """Another process, or the next start, sees the same catalog."""
+async def test_a_saved_catalog_survives_a_reopening(tmp_path: Path) -> None:
+    """Another process, or the next start, reads the same catalog."""
     for expected in (0, 1):
         database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
         item = CatalogItem("connection", f"rig-{expected}", {}, ItemOrigin.DECLARED, AT, AT, "admin")
@@ -27,7 +27,7 @@ async def test_what_was_saved_survives_a_reopening(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
-    """A store without its file says so in the service's terms, without paths."""
+    """A store without its file raises UNAVAILABLE without paths."""
     store = SqliteCatalogStore(SqliteDatabase(tmp_path, SCHEMA))
     with pytest.raises(WorkspaceError) as caught:
         await store.load()

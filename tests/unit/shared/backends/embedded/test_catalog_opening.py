@@ -1,4 +1,4 @@
-"""A new file is opened by many at once."""
+"""Many processes open a new file at once."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +12,7 @@ ROUNDS = 40
 
 
 def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
-    """Whoever opens a file that others are just making waits for them, and finds WAL and tables."""
+    """A process waits while another one creates the file, and finds WAL and tables."""
 
     def opened(path: Path, barrier: Barrier) -> tuple[str, int]:
         barrier.wait()

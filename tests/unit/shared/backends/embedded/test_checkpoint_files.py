@@ -1,4 +1,4 @@
-"""Checkpoint files among what somebody else put into the folder."""
+"""Checkpoint files among foreign files."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +13,7 @@ COUNT = 4
 
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """A chain with a checkpoint, and its end cut off so that only the checkpoint tells."""
+    """A truncated chain with a checkpoint, which is the only evidence."""
     async with ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
         assert await opened.checkpoints.create(PLATFORM)
@@ -33,8 +33,8 @@ def folder(plant: Ledger) -> Path:
 
 
 @pytest.mark.parametrize("name", ["999999/999/000000000001", "000000/001/000000000004", "999999", "000000/999"])
-async def test_what_is_no_checkpoint_hides_none(plant: Ledger, name: str) -> None:
-    """A file in the place of a folder, or under another size's folder, leaves the newest checkpoint the newest."""
+async def test_foreign_files_do_not_hide_checkpoints(plant: Ledger, name: str) -> None:
+    """A file in place of a folder, or in the folder of another size, does not hide the newest checkpoint."""
     path = folder(plant) / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"junk")
@@ -42,8 +42,8 @@ async def test_what_is_no_checkpoint_hides_none(plant: Ledger, name: str) -> Non
     assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000004")
 
 
-async def test_a_folder_in_the_place_of_a_checkpoint_is_not_trusted(plant: Ledger) -> None:
-    """There is a verdict, and it names the place."""
+async def test_a_folder_in_place_of_a_checkpoint_is_reported(plant: Ledger) -> None:
+    """Verification has a verdict and reports the sequence."""
     (folder(plant) / "999999/999/999999999999").mkdir(parents=True)
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{name_prefix(PLATFORM)}999999999999")

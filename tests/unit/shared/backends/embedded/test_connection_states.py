@@ -1,4 +1,4 @@
-"""Status and statistics of connections in SQLite; what their port promises is tested in tests/adapters."""
+"""Status and statistics of connections in SQLite; tests/adapters has the contract of their port."""
 
 import asyncio
 import sqlite3
@@ -26,8 +26,8 @@ def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0
     return ArrivedMessages(connection, source, numbers, MOMENT + timedelta(seconds=after))
 
 
-async def test_survives_a_restart(tmp_path: Path) -> None:
-    """A second process, and the next start, see what was recorded and go on counting once."""
+async def test_counts_survive_a_restart(tmp_path: Path) -> None:
+    """A second process, and the next start, continue the counts without duplicates."""
     path = tmp_path / "workspace.sqlite"
     first, second = SqliteConnectionStates(path), SqliteConnectionStates(path)
     await asyncio.gather(*(store.record([_arrivals(1, 2, 3)]) for store in (first, second)))
@@ -37,7 +37,7 @@ async def test_survives_a_restart(tmp_path: Path) -> None:
 
 
 async def test_large_counts(states: SqliteConnectionStates, tmp_path: Path) -> None:
-    """Counts beyond 32 bits are kept."""
+    """Counts beyond 32 bits are stored."""
     await states.record([_arrivals(1)])
     with sqlite3.connect(tmp_path / "workspace.sqlite") as database:
         database.execute("UPDATE connection_states SET messages_received = ?", (2**40,))
@@ -46,8 +46,8 @@ async def test_large_counts(states: SqliteConnectionStates, tmp_path: Path) -> N
     assert (await states.states())["rig"].messages_received == 2**40 + 1
 
 
-async def test_nothing_of_a_failed_record_stays(states: SqliteConnectionStates, tmp_path: Path) -> None:
-    """When one part cannot be stored, none is counted."""
+async def test_a_failed_record_stores_nothing(states: SqliteConnectionStates, tmp_path: Path) -> None:
+    """If one part cannot be stored, none is counted."""
     await states.record([_arrivals(1)])
     with pytest.raises(OverflowError):
         await states.record([_arrivals(2), _arrivals(2**70, connection="b")])

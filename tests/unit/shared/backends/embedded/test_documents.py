@@ -1,4 +1,4 @@
-"""Documents in SQLite: long lists under writes, two processes' worth of stores on one file, declared containers."""
+"""Documents in SQLite: long lists during writes, two processes on one file, declared containers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -17,7 +17,7 @@ TABLE = Table(PLACE, AccountContainer("workorders", "/line"))
 
 @pytest.fixture
 async def files(tmp_path: Path) -> AsyncIterator[list[DocumentFile]]:
-    """The same accounts opened twice."""
+    """The same accounts, opened twice."""
     opened = [DocumentFile(tmp_path), DocumentFile(tmp_path)]
     yield opened
     for file in opened:
@@ -33,8 +33,8 @@ async def _create(store: SqliteDocumentStore, name: str) -> None:
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.soak)])
-async def test_a_long_list_has_everything_once(files: list[DocumentFile], count: int) -> None:
-    """A walk through many documents, while others insert and delete, gives what was there throughout exactly once."""
+async def test_a_long_list_is_complete(files: list[DocumentFile], count: int) -> None:
+    """A list during inserts and deletes returns each document that existed throughout exactly once."""
     reader, writer = SqliteDocumentStore(files[0]), SqliteDocumentStore(files[1])
     stable = [f"s{n * 7919 % count:06}" for n in range(count)]
     for start in range(0, count, 500):
@@ -65,8 +65,8 @@ async def test_a_long_list_has_everything_once(files: list[DocumentFile], count:
     assert len(seen) == len(set(seen))
 
 
-async def test_declared_containers_come_to_exist(files: list[DocumentFile]) -> None:
-    """What the workspace declares is there at the first look, once, beside what was made; nothing is taken away."""
+async def test_declared_containers_are_created(files: list[DocumentFile]) -> None:
+    """Declared containers exist at first use, once, in addition to created ones; none is removed."""
     declared = [AccountContainer("workorders", "/line")]
 
     async def wanted(place: DatabasePlace) -> Iterable[AccountContainer]:

@@ -1,4 +1,4 @@
-"""Download jobs in SQLite; what their port promises is tested in tests/adapters."""
+"""Download jobs in SQLite; tests/adapters has the contract of their port."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from shared.errors import WorkspaceError
 
 
 async def test_a_file_that_cannot_be_opened_is_an_outage(tmp_path: Path) -> None:
-    """A file that does not open is told as unavailable."""
+    """A file that cannot be opened is reported as unavailable."""
     with pytest.raises(WorkspaceError) as failure:
         await SqliteJobStore(SqliteDatabase(tmp_path, SCHEMA)).get("x")
     assert failure.value.code == "DOWNLOADS_UNAVAILABLE"

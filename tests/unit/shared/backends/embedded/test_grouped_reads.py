@@ -1,4 +1,4 @@
-"""Reads of one file that go to SQLite together."""
+"""Batched reads of one file."""
 
 import asyncio
 import sqlite3
@@ -11,8 +11,8 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.backends.embedded.sqlite_batching import ReadBatcher
 
 
-async def test_each_read_gets_its_own_outcome(tmp_path: Path) -> None:
-    """Of reads at once each gets its own rows or its own error, and one that nobody waits for any more harms none."""
+async def test_each_read_gets_its_own_result(tmp_path: Path) -> None:
+    """Each read gets its own rows or error, and a cancelled read does not affect others."""
     database = SqliteDatabase(tmp_path / "file.sqlite", "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (1), (2);")
     reads = ReadBatcher(database)
     gone = asyncio.create_task(reads.read(lambda connection: connection.execute("SELECT 1").fetchone()))

@@ -1,4 +1,4 @@
-"""The embedded event hub: durable appends, ascending sequence numbers, offsets that never go back."""
+"""The embedded event hub: durable appends, ascending sequence numbers, offsets that never decrease."""
 
 import asyncio
 import sqlite3
@@ -62,8 +62,8 @@ def reader(path: Path) -> Iterator[HubReader]:
     hub_reader.close()
 
 
-async def test_event_comes_back_as_sent(log: HubWriter, reader: HubReader) -> None:
-    """A read event has the body, key and properties that were sent, its partition, and an enqueued time in UTC."""
+async def test_an_event_is_read_as_sent(log: HubWriter, reader: HubReader) -> None:
+    """An event has the sent body, key and properties, its partition, and an enqueued time in UTC."""
     before = now()
     await log.send(HUB, [HubMessage(b"\x00\xff{}", "pümp", {"a": "ß"})])
     (event,) = read_all(reader)
@@ -73,8 +73,8 @@ async def test_event_comes_back_as_sent(log: HubWriter, reader: HubReader) -> No
     assert event.enqueued_at.utcoffset() == timedelta(0)
 
 
-async def test_keys_keep_their_order_and_partition(log: HubWriter, reader: HubReader) -> None:
-    """Messages with one key stand in one partition, in the order sent, with ascending sequence numbers."""
+async def test_messages_of_a_key_keep_order_and_partition(log: HubWriter, reader: HubReader) -> None:
+    """Messages of one key are in one partition, in the order sent, with ascending sequence numbers."""
     for number in range(20):
         await log.send(HUB, [message(f"{number}{half}".encode(), f"key-{number % 3}") for half in "ab"])
     for key in ("key-0", "key-1", "key-2"):
@@ -88,7 +88,7 @@ async def test_keys_keep_their_order_and_partition(log: HubWriter, reader: HubRe
 
 
 async def test_concurrent_sends_share_commits_and_lose_nothing(log: HubWriter, reader: HubReader) -> None:
-    """Sends that arrive at once are all stored, each once, in fewer commits than there were sends."""
+    """Concurrent sends are each stored once, in fewer commits than sends."""
     await log.send(HUB, [message(b"first")])
     reader.has_changed()
     await asyncio.gather(*(log.send(HUB, [message(str(number).encode(), f"k{number}")]) for number in range(500)))
@@ -100,7 +100,7 @@ async def test_concurrent_sends_share_commits_and_lose_nothing(log: HubWriter, r
 
 
 def test_several_processes_append_to_one_file(path: Path, reader: HubReader) -> None:
-    """Two processes that append at once lose nothing, and no sequence number is given twice."""
+    """Two processes that append at once lose nothing, and sequence numbers are unique."""
     writers = [subprocess.Popen([sys.executable, "-c", SENDER, str(path), name, "200"]) for name in ("a", "b")]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
     events = reader.read(HUB, partition_for_key("key"), 0, 1000)
@@ -111,7 +111,7 @@ def test_several_processes_append_to_one_file(path: Path, reader: HubReader) -> 
 
 
 def test_acknowledged_events_survive_kill(path: Path, reader: HubReader) -> None:
-    """Every event whose send returned is there after the sender was killed."""
+    """Every event of a completed send exists after its sender was killed."""
     script = SENDER.replace("    await log.close()", "    print('done', flush=True)\n    await asyncio.sleep(60)")
     with subprocess.Popen([sys.executable, "-c", script, str(path), "x", "50"], stdout=subprocess.PIPE) as sender:
         assert sender.stdout is not None
@@ -120,8 +120,8 @@ def test_acknowledged_events_survive_kill(path: Path, reader: HubReader) -> None
     assert len(read_all(reader)) == 50
 
 
-async def test_hubs_are_apart(log: HubWriter, reader: HubReader) -> None:
-    """An event stands in the hub that it was sent to, and in no other."""
+async def test_hubs_are_separate(log: HubWriter, reader: HubReader) -> None:
+    """An event is in the hub that it was sent to, and in no other."""
     await log.send("impulses", [message(b"1")])
     await log.send(HUB, [message(b"2")])
     assert [event.body for event in read_all(reader, "impulses")] == [b"1"]
@@ -130,15 +130,15 @@ async def test_hubs_are_apart(log: HubWriter, reader: HubReader) -> None:
 
 
 async def test_read_starts_after_and_stops_at_the_limit(log: HubWriter, reader: HubReader) -> None:
-    """A read gives at most the limit, beginning after the given sequence number."""
+    """A read returns at most ``limit`` events, starting after the given sequence number."""
     await log.send(HUB, [message(str(number).encode()) for number in range(10)])
     events = reader.read(HUB, partition_for_key("key"), 3, 4)
     assert [event.sequence_number for event in events] == [4, 5, 6, 7]
     assert reader.read(HUB, partition_for_key("key"), 10, 4) == []
 
 
-async def test_read_bounds_bytes(log: HubWriter, reader: HubReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read of large events stops at the byte limit, but always gives at least one event."""
+async def test_a_read_is_limited_in_bytes(log: HubWriter, reader: HubReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read of large events ends at the byte limit, but returns at least one event."""
     monkeypatch.setattr("shared.backends.embedded.hub.MAX_READ_BYTES", 100)
     await log.send(HUB, [message(b"x" * 60) for _ in range(5)] + [message(b"y" * 500)])
     assert len(reader.read(HUB, partition_for_key("key"), 0, 100)) == 2
@@ -147,10 +147,10 @@ async def test_read_bounds_bytes(log: HubWriter, reader: HubReader, monkeypatch:
 
 @given(sent=st.lists(st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=9)), max_size=5), max_size=5))
 @settings(max_examples=15, deadline=None)
-def test_paging_gives_every_event_once(
+def test_paging_returns_every_event_once(
     tmp_path_factory: pytest.TempPathFactory, sent: list[list[tuple[str, bytes]]]
 ) -> None:
-    """Reading on from the last sequence number gives every event exactly once, whatever was sent."""
+    """Reads that continue after the last sequence number return every event exactly once."""
     path = tmp_path_factory.mktemp("hub") / "hub.sqlite"
 
     async def send() -> None:
@@ -171,8 +171,8 @@ def test_paging_gives_every_event_once(
     assert sorted(bodies) == sorted(body for batch in sent for _, body in batch)
 
 
-def test_offsets_never_go_back(path: Path, reader: HubReader) -> None:
-    """A group's offset is 0 before it commits, the highest committed afterwards, and the same after opening again."""
+def test_offsets_never_decrease(path: Path, reader: HubReader) -> None:
+    """An offset is 0 at first, then the highest committed one, also after a reopening."""
     assert reader.committed(HUB, "live", "0") == 0
     for number in (5, 9, 3):
         reader.commit(HUB, "live", "0", number)
@@ -182,8 +182,8 @@ def test_offsets_never_go_back(path: Path, reader: HubReader) -> None:
     other.close()
 
 
-async def test_trim_keeps_what_a_group_has_not_read(log: HubWriter, reader: HubReader) -> None:
-    """Trimming deletes an event only when every named group has read it."""
+async def test_trim_keeps_unread_events(log: HubWriter, reader: HubReader) -> None:
+    """Trimming deletes an event only if all given groups have read it."""
     await log.send(HUB, [message(str(number).encode()) for number in range(6)])
     partition = partition_for_key("key")
     reader.commit(HUB, "live", partition, 6)
@@ -193,8 +193,8 @@ async def test_trim_keeps_what_a_group_has_not_read(log: HubWriter, reader: HubR
     assert [event.sequence_number for event in read_all(reader)] == [5, 6]
 
 
-async def test_trim_keeps_what_is_young(log: HubWriter, reader: HubReader) -> None:
-    """Trimming keeps events that are not older than asked for, though every group has read them."""
+async def test_trim_keeps_recent_events(log: HubWriter, reader: HubReader) -> None:
+    """Trimming keeps events that are not old enough, even if all groups have read them."""
     await log.send(HUB, [message(b"old")])
     border = now()
     await log.send(HUB, [message(b"young")])
@@ -205,7 +205,7 @@ async def test_trim_keeps_what_is_young(log: HubWriter, reader: HubReader) -> No
 
 
 async def test_sequence_numbers_are_not_reused_after_trimming(path: Path, log: HubWriter, reader: HubReader) -> None:
-    """An emptied partition goes on counting where it stood, also after opening the file again."""
+    """An emptied partition continues its sequence numbers, also after a reopening."""
     await log.send(HUB, [message(b"1"), message(b"2")])
     reader.commit(HUB, "live", partition_for_key("key"), 2)
     assert reader.trim(now() + timedelta(hours=1), {HUB: ["live"]}) == 2
@@ -215,8 +215,8 @@ async def test_sequence_numbers_are_not_reused_after_trimming(path: Path, log: H
     assert [event.sequence_number for event in read_all(reader)] == [3]
 
 
-async def test_changed_tells_of_new_events(log: HubWriter, reader: HubReader) -> None:
-    """The cheap check is true once after each write of another connection, and false in between."""
+async def test_has_changed_reports_new_events(log: HubWriter, reader: HubReader) -> None:
+    """The check is True once after each write of another connection, and False in between."""
     assert reader.has_changed()
     assert not reader.has_changed()
     await log.send(HUB, [message(b"1")])
@@ -225,10 +225,10 @@ async def test_changed_tells_of_new_events(log: HubWriter, reader: HubReader) ->
     assert not reader.has_changed()
 
 
-async def test_locked_file_refuses_all_and_recovers(
+async def test_a_locked_file_rejects_sends_and_recovers(
     path: Path, log: HubWriter, reader: HubReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While another process holds the file the send fails as unavailable and stores nothing; afterwards sends work."""
+    """While another process locks the file, a send is unavailable and stores nothing; later sends succeed."""
     monkeypatch.setattr("shared.backends.embedded.hub._BUSY_TIMEOUT_MS", 50)
     holder = sqlite3.connect(path, autocommit=True)
     holder.execute("BEGIN IMMEDIATE")
@@ -244,8 +244,8 @@ async def test_locked_file_refuses_all_and_recovers(
     assert [event.body for event in read_all(reader)] == [b"2"]
 
 
-async def test_full_disk_stores_nothing_of_the_send(log: HubWriter, reader: HubReader) -> None:
-    """When the file cannot grow the send fails as unavailable and none of its messages stays."""
+async def test_a_full_disk_stores_nothing_of_a_send(log: HubWriter, reader: HubReader) -> None:
+    """If the file cannot grow, a send is unavailable and stores none of its messages."""
     await log.send(HUB, [message(b"1")])
     assert log._connection is not None
     log._connection.execute("PRAGMA max_page_count=20")
@@ -256,8 +256,8 @@ async def test_full_disk_stores_nothing_of_the_send(log: HubWriter, reader: HubR
     assert len(read_all(reader)) == 21
 
 
-async def test_closed_log_refuses(path: Path) -> None:
-    """A send after closing is refused as unavailable."""
+async def test_a_closed_log_rejects_sends(path: Path) -> None:
+    """A send after closing is rejected as unavailable."""
     log = HubWriter(path)
     await log.send(HUB, [message(b"1")])
     await log.close()
@@ -265,8 +265,8 @@ async def test_closed_log_refuses(path: Path) -> None:
         await log.send(HUB, [message(b"2")])
 
 
-async def test_cancelled_sender_does_not_hold_up_others(log: HubWriter, reader: HubReader) -> None:
-    """Cancelling a send leaves the sends beside it whole."""
+async def test_a_cancelled_send_does_not_affect_others(log: HubWriter, reader: HubReader) -> None:
+    """Other sends of the same commit are stored completely."""
     sends = [asyncio.ensure_future(log.send(HUB, [message(str(number).encode())])) for number in range(10)]
     await asyncio.sleep(0)
     sends[3].cancel()
@@ -277,7 +277,7 @@ async def test_cancelled_sender_does_not_hold_up_others(log: HubWriter, reader: 
 
 @given(st.text())
 def test_partition_is_stable_and_valid(key: str) -> None:
-    """Every key that UTF-8 can write has one of the hub's partitions."""
+    """Every UTF-8 key belongs to one of the hub's partitions."""
     assert partition_for_key(key) in {str(number) for number in range(PARTITIONS)}
 
 

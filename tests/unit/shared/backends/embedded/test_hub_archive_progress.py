@@ -1,4 +1,4 @@
-"""Whether what the embedded hub holds has come to the archive."""
+"""Progress of the archive with the messages of the embedded hub."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,28 +15,28 @@ MESSAGE = HubMessage(b"{}", "rig", {})
 
 @pytest.fixture
 async def hub(tmp_path: Path) -> AsyncIterator[HubWriter]:
-    """Return a hub that is closed after the test."""
+    """Yield a hub and close it after the test."""
     log = HubWriter(tmp_path / "hub.sqlite")
     yield log
     await log.close()
 
 
 def read(path: Path, hub: str, group: str) -> None:
-    """Note that a group has read everything of a hub."""
+    """Commit all events of a hub for a group."""
     reader = HubReader(path)
     for partition in reader.partitions(hub):
         reader.commit(hub, group, partition, reader.last(hub, partition))
     reader.close()
 
 
-async def test_a_hub_that_holds_nothing_is_settled(tmp_path: Path) -> None:
-    """Nothing is waited for when nothing is on its way."""
+async def test_an_empty_hub_is_archived(tmp_path: Path) -> None:
+    """An empty hub needs no wait."""
     assert await HubArchiveProgress(tmp_path / "hub.sqlite").wait_until_archived(0)
 
 
 @pytest.mark.parametrize(("hub_name", "group"), [(TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive")])
-async def test_what_is_on_its_way_is_not_settled(tmp_path: Path, hub: HubWriter, hub_name: str, group: str) -> None:
-    """An event that its reader has not taken is waited for; what other groups read does not count."""
+async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_name: str, group: str) -> None:
+    """An event that the archive's group has not read is awaited; other groups do not count."""
     await hub.send(hub_name, [MESSAGE])
     path = tmp_path / "hub.sqlite"
     read(path, hub_name, "live")
@@ -45,8 +45,8 @@ async def test_what_is_on_its_way_is_not_settled(tmp_path: Path, hub: HubWriter,
     assert await HubArchiveProgress(path).wait_until_archived(0)
 
 
-async def test_impulses_that_come_of_what_was_waited_for_are_waited_for(tmp_path: Path, hub: HubWriter) -> None:
-    """A message counts as archived once its impulse is, not when its own hub was read; later ones do not matter."""
+async def test_impulses_of_awaited_messages_are_awaited(tmp_path: Path, hub: HubWriter) -> None:
+    """A message counts as archived when its impulse is; later messages do not matter."""
     path = tmp_path / "hub.sqlite"
     await hub.send(TELEMETRY_HUB, [MESSAGE])
     waiting = asyncio.create_task(HubArchiveProgress(path).wait_until_archived(30))
@@ -59,7 +59,7 @@ async def test_impulses_that_come_of_what_was_waited_for_are_waited_for(tmp_path
     assert await waiting
 
 
-async def test_a_hub_that_cannot_be_read_is_not_settled(tmp_path: Path) -> None:
-    """A damaged file makes no claim."""
+async def test_an_unreadable_hub_is_not_archived(tmp_path: Path) -> None:
+    """With a damaged file, the archive does not count as complete."""
     (tmp_path / "hub.sqlite").write_bytes(b"no database" * 1000)
     assert not await HubArchiveProgress(tmp_path / "hub.sqlite").wait_until_archived(0)

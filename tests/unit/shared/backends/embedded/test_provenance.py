@@ -1,4 +1,4 @@
-"""The audit log in SQLite: one chain, whoever appends."""
+"""The audit log in SQLite: one chain for all appenders."""
 
 import asyncio
 import sqlite3
@@ -25,7 +25,7 @@ PLATFORM = Target.PLATFORM_CONFIG
 
 
 async def workspace() -> str:
-    """Return the workspace's id."""
+    """Return the id of the workspace."""
     return "plant-a"
 
 
@@ -37,16 +37,16 @@ async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
     await opened.close()
 
 
-async def test_a_record_is_returned_and_read_back_alike(log: SqliteAuditLog) -> None:
-    """What append returns is what stands in the chain, linked to the genesis hash."""
+async def test_a_record_is_returned_as_stored(log: SqliteAuditLog) -> None:
+    """The returned record is the stored one, linked to the genesis hash."""
     returned = await log.append(PLATFORM, "admin", EVENT | {"AfterState": {"n": 1.0}}, append_id="a")
     assert [returned] == await log.records(PLATFORM)
     assert (returned["RecordID"], returned["UserID"]) == ("000000000001", "admin")
     assert returned["PreviousHash"] == genesis_hash("plant-a", "PlatformConfig")
 
 
-async def test_chains_are_apart(log: SqliteAuditLog) -> None:
-    """Each target and each scope has a chain of its own that starts at 1."""
+async def test_chains_are_separate(log: SqliteAuditLog) -> None:
+    """Each target and scope has its own chain, starting at 1."""
     places = [(PLATFORM, ""), (Target.ACCESS_CONTROL, ""), (Target.DOMAIN_EVENTS, "s1"), (Target.DOMAIN_EVENTS, "s2")]
     for number in range(2):
         for target, scope in places:
@@ -58,22 +58,22 @@ async def test_chains_are_apart(log: SqliteAuditLog) -> None:
 
 
 async def test_an_append_id_is_stored_once(log: SqliteAuditLog) -> None:
-    """A repeat returns the record of the first time and appends nothing."""
+    """A retry returns the first record and appends nothing."""
     first = await log.append(PLATFORM, "admin", EVENT, append_id="same")
     again = await log.append(PLATFORM, "admin", EVENT, append_id="same")
     assert again == first
     assert len(await log.records(PLATFORM)) == 1
 
 
-async def test_simultaneous_repeats_are_stored_once(log: SqliteAuditLog) -> None:
-    """Repeats that race return the same record."""
+async def test_simultaneous_retries_are_stored_once(log: SqliteAuditLog) -> None:
+    """Concurrent retries return the same record."""
     records = await asyncio.gather(*(log.append(PLATFORM, "admin", EVENT, append_id="same") for _ in range(8)))
     assert all(record == records[0] for record in records)
     assert len(await log.records(PLATFORM)) == 1
 
 
 async def test_timestamps_never_decrease(tmp_path: Path) -> None:
-    """A clock that goes back gives the last record's time again."""
+    """After the clock moved backwards, records have the time of the last record."""
     at = datetime(2026, 1, 5, 8, tzinfo=UTC)
     log = SqliteAuditLog(tmp_path / "provenance.sqlite", workspace, clock=lambda: at)
     await log.append(PLATFORM, "u", EVENT, append_id="1")
@@ -86,16 +86,16 @@ async def test_timestamps_never_decrease(tmp_path: Path) -> None:
     assert times == ["2026-01-05T08:00:00.000000Z", "2026-01-05T08:00:00.000000Z", "2026-01-05T09:00:00.000007Z"]
 
 
-async def test_a_refused_event_leaves_no_gap(log: SqliteAuditLog) -> None:
-    """An event without canonical form takes no place in the chain."""
+async def test_a_rejected_event_leaves_no_gap(log: SqliteAuditLog) -> None:
+    """An event without canonical form uses no sequence."""
     with pytest.raises(WorkspaceError):
         await log.append(PLATFORM, "u", EVENT | {"AfterState": {"n": 2**60}}, append_id="1")
     record = await log.append(PLATFORM, "u", EVENT, append_id="1")
     assert record["RecordID"] == "000000000001"
 
 
-async def test_a_changed_row_is_found_out(log: SqliteAuditLog, tmp_path: Path) -> None:
-    """A row edited behind the log's back breaks the chain."""
+async def test_a_changed_row_is_detected(log: SqliteAuditLog, tmp_path: Path) -> None:
+    """A row changed without the log breaks the chain."""
     for number in range(3):
         await log.append(PLATFORM, "u", EVENT, append_id=str(number))
     with sqlite3.connect(tmp_path / "provenance.sqlite") as file:
@@ -108,15 +108,15 @@ async def test_a_changed_row_is_found_out(log: SqliteAuditLog, tmp_path: Path) -
 
 
 async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
-    """A log without its file says so in the service's terms."""
+    """A log without its file raises UNAVAILABLE."""
     log = SqliteAuditLog(tmp_path, workspace)
     with pytest.raises(WorkspaceError) as caught:
         await log.append(PLATFORM, "u", EVENT, append_id="1")
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
 
 
-async def test_appenders_in_two_processes_make_one_chain(tmp_path: Path) -> None:
-    """Sixteen appenders in two processes leave no gap, no fork and no lost or doubled event."""
+async def test_two_processes_append_to_one_chain(tmp_path: Path) -> None:
+    """Sixteen appenders in two processes cause no gap, fork, lost or duplicate event."""
     file = tmp_path / "provenance.sqlite"
     processes = [_started(file, name) for name in ("p1", "p2")]
     try:
@@ -138,8 +138,8 @@ async def test_appenders_in_two_processes_make_one_chain(tmp_path: Path) -> None
     assert {record["UserID"][:2] for record in records[:100]} == {"p1", "p2"}
 
 
-async def test_killed_processes_lose_nothing_that_they_answered(tmp_path: Path) -> None:
-    """Processes killed amid appends leave a sound chain with every answered event in it, once; repeats add none."""
+async def test_killed_processes_lose_no_acknowledged_event(tmp_path: Path) -> None:
+    """The chain is valid and has every acknowledged event once; retries add none."""
     file = tmp_path / "provenance.sqlite"
     answered: list[list[str]] = []
     for number in range(3):
@@ -184,8 +184,8 @@ def _started(file: Path, name: str, count: str = "10") -> subprocess.Popen[str]:
     return process
 
 
-async def test_a_file_of_an_earlier_layout_is_read_and_appended_to(tmp_path: Path) -> None:
-    """Records that were stored in a table ordered by chain and sequence stay where they are; all goes on as before."""
+async def test_a_file_of_an_earlier_layout_is_supported(tmp_path: Path) -> None:
+    """Records in a table ordered by chain and sequence stay there, and everything works."""
     path = tmp_path / "provenance.sqlite"
     earlier = SCHEMA.replace("PRIMARY KEY (chain, sequence)\n);", "PRIMARY KEY (chain, sequence)\n) WITHOUT ROWID;")
     assert earlier != SCHEMA

@@ -1,4 +1,4 @@
-"""Filters of the audit chains: which are answered through an index."""
+"""Filters of the audit chains that use an index."""
 
 import sqlite3
 from contextlib import closing
@@ -14,8 +14,8 @@ WITH_AN_INDEX = {"UserID": "by_user", "ReasonCategory": "by_reason", "Status": "
 
 @pytest.mark.parametrize("name", WITH_AN_INDEX)
 @pytest.mark.parametrize("others", [{}, {"ActionType": "Update", "EntityType": "Batch"}])
-def test_a_rare_value_is_found_by_its_index(name: str, others: dict[str, str]) -> None:
-    """Whoever asks for what is rare does not wait for a walk over the chain."""
+def test_rare_values_use_an_index(name: str, others: dict[str, str]) -> None:
+    """A query for rare values does not scan the chain."""
     plan: list[str] = []
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)
@@ -30,8 +30,8 @@ def test_a_rare_value_is_found_by_its_index(name: str, others: dict[str, str]) -
     assert [WITH_AN_INDEX[name] in step[3] for step in steps] == [True]
 
 
-def test_corrections_of_an_entity_are_found_by_an_index() -> None:
-    """So are the decisions about a correction, by their content and by their filter field."""
+def test_amendments_of_an_entity_use_an_index() -> None:
+    """Decisions about an amendment use one, too, by content and by filter field."""
     plan: list[str] = []
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)

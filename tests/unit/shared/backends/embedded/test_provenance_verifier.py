@@ -1,4 +1,4 @@
-"""The process that walks windows: it says what this one would say, and never outlives who asks."""
+"""The verification process: its results are those of this process, and it ends with its parent."""
 
 import asyncio
 import os
@@ -49,20 +49,20 @@ async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
 
 
 async def verified(store: SqliteChainStore, seconds: float = 60) -> Verdict:
-    """Return the verdict with every window of four but the first walked apart."""
+    """Return the verdict, with every window of four but the first verified in the process."""
     return await ChainVerifier(store, workspace, seconds=seconds, parallel=windows_of(4)).verify(CHAIN)
 
 
 @pytest.mark.parametrize("scope", ["", "s", 'batch/7 "ü"\n', "\ud800", "x" * 100_000])
-def test_a_question_of_any_scope_is_a_line(scope: str) -> None:
-    """Whatever a scope key is made of, the question arrives as it was asked."""
+def test_a_request_of_any_scope_is_one_line(scope: str) -> None:
+    """A request with any scope key is parsed as it was formatted."""
     asked = WindowRequest(ChainKey(Target.DOMAIN_EVENTS, scope), 5, 8, 7)
     line = question_to_line(asked)
     assert (question_from_line(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
 
 
-async def test_a_process_answers_what_this_one_would(log: SqliteAuditLog) -> None:
-    """Answers come back whole and in the order of the questions."""
+async def test_the_process_returns_the_local_results(log: SqliteAuditLog) -> None:
+    """Results are complete and in the order of the requests."""
     asked = [WindowRequest(CHAIN, first, first + 3, 30) for first in range(5, COUNT, 4)]
     async with log.store.open_window_verifier() as ask:
         told = await asyncio.gather(*map(ask, asked))
@@ -70,8 +70,8 @@ async def test_a_process_answers_what_this_one_would(log: SqliteAuditLog) -> Non
     assert all(answer.sound for answer in told)
 
 
-async def test_a_second_walk_has_no_process(log: SqliteAuditLog) -> None:
-    """However many verifications run at once, there is one process."""
+async def test_a_second_verification_has_no_process(log: SqliteAuditLog) -> None:
+    """There is one process for any number of simultaneous verifications."""
     async with log.store.open_window_verifier():
         with pytest.raises(VerifierUnavailableError):
             await log.store.open_window_verifier().__aenter__()
@@ -79,8 +79,8 @@ async def test_a_second_walk_has_no_process(log: SqliteAuditLog) -> None:
         pass
 
 
-async def test_an_edit_that_the_process_meets_is_told(log: SqliteAuditLog) -> None:
-    """The last record is looked at by the process first, and named."""
+async def test_a_change_found_by_the_process_is_reported(log: SqliteAuditLog) -> None:
+    """The process sees a changed last record first, and it is reported."""
     assert (await verified(log.store)).reason == f"{COUNT} records, all sound"
     await log.store._writing.write(
         lambda file: file.execute("UPDATE records SET user_id = 'nobody' WHERE sequence = ?", (COUNT,))
@@ -89,25 +89,23 @@ async def test_an_edit_that_the_process_meets_is_told(log: SqliteAuditLog) -> No
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{COUNT:012d}")
 
 
-async def test_a_process_that_is_killed_is_done_without(log: SqliteAuditLog) -> None:
-    """The walk goes on alone, to the same verdict."""
+async def test_a_killed_process_is_not_required(log: SqliteAuditLog) -> None:
+    """The verification continues locally, with the same verdict."""
     store = KilledWalker(log.store._path)
     assert (await verified(store)).reason == f"{COUNT} records, all sound"
     assert store.killed
     await store.close()
 
 
-async def test_a_host_that_starts_no_processes_does_without(
-    log: SqliteAuditLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_host_without_processes_verifies_locally(log: SqliteAuditLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a missing interpreter nor one that ends at once changes a verdict."""
     for command in ("/nowhere/python", "/bin/false"):
         monkeypatch.setattr(sys, "executable", command)
         assert (await verified(log.store)).reason == f"{COUNT} records, all sound"
 
 
-async def test_a_walk_that_is_abandoned_ends_its_process(log: SqliteAuditLog) -> None:
-    """A caller that goes away, or a time-out, leaves no process behind."""
+async def test_a_cancelled_verification_ends_its_process(log: SqliteAuditLog) -> None:
+    """A cancelled caller or a timeout leaves no process."""
     started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     store = StoppedWalker(log.store._path, started)
     walk = asyncio.create_task(verified(store))
@@ -119,8 +117,8 @@ async def test_a_walk_that_is_abandoned_ends_its_process(log: SqliteAuditLog) ->
     await store.close()
 
 
-async def test_a_process_ends_with_who_asks(log: SqliteAuditLog) -> None:
-    """Also when that is killed, and can clean up nothing."""
+async def test_a_process_ends_with_its_parent(log: SqliteAuditLog) -> None:
+    """It also ends if the parent is killed and cannot clean up."""
     parent = await asyncio.create_subprocess_exec(
         sys.executable, "-c", ASKS_AND_STAYS, str(log.store._path), cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )
@@ -133,7 +131,7 @@ async def test_a_process_ends_with_who_asks(log: SqliteAuditLog) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process runs; one that nobody has waited for is dead."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -141,7 +139,7 @@ def alive(pid: int) -> bool:
 
 
 async def gone(pid: int) -> None:
-    """Wait until a process is dead."""
+    """Wait until a process has ended."""
     deadline = time.monotonic() + 30
     while alive(pid):
         assert time.monotonic() < deadline, f"{pid} still runs"
@@ -149,13 +147,13 @@ async def gone(pid: int) -> None:
 
 
 class KilledWalker(SqliteChainStore):
-    """The embedded store, whose process is killed after its first answer."""
+    """The embedded store, whose process is killed after its first result."""
 
     killed = False
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Kill it."""
+        """Kill the process."""
         async with VerifierProcess(self._path) as process:
 
             async def ask(question: WindowRequest) -> WindowResult:
@@ -168,7 +166,7 @@ class KilledWalker(SqliteChainStore):
 
 
 class StoppedWalker(SqliteChainStore):
-    """The embedded store, whose process is stopped before it answers."""
+    """The embedded store, whose process is stopped before its first result."""
 
     def __init__(self, path: Path, started: asyncio.Future[int]) -> None:
         super().__init__(path)
@@ -176,7 +174,7 @@ class StoppedWalker(SqliteChainStore):
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Stop it."""
+        """Stop the process."""
         async with VerifierProcess(self._path) as process:
             os.kill(process.pid, signal.SIGSTOP)
             self.started.set_result(process.pid)

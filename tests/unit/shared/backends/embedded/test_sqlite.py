@@ -1,4 +1,4 @@
-"""How a file is closed."""
+"""Closing of SQLite files."""
 
 import asyncio
 import sqlite3
@@ -11,8 +11,8 @@ from shared.backends.embedded import sqlite
 from shared.backends.embedded.sqlite import SqliteDatabase
 
 
-async def test_a_file_that_is_just_being_opened_is_closed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A caller that is cancelled while its file is opened leaves no connection behind the close."""
+async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller cancelled during the opening leaves no connection after the close."""
     begun, go_on = threading.Event(), threading.Event()
     opened: list[sqlite3.Connection] = []
     genuine = sqlite.connect

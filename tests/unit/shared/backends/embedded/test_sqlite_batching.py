@@ -1,4 +1,4 @@
-"""Writes that share a commit stand and fall by themselves."""
+"""Batched reads and writes of one file."""
 
 import asyncio
 import sqlite3
@@ -29,8 +29,8 @@ def _rows(folder: Path) -> list[int]:
         connection.close()
 
 
-async def test_each_write_has_its_own_outcome(writes: WriteBatcher, tmp_path: Path) -> None:
-    """Of many at once those that fail leave nothing and tell their caller; the others are on disk when they return."""
+async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Path) -> None:
+    """A failing write stores nothing and raises its error; the others are on disk when they return."""
 
     async def insert(n: int) -> str:
         def work(connection: sqlite3.Connection) -> str:
@@ -50,7 +50,7 @@ async def test_each_write_has_its_own_outcome(writes: WriteBatcher, tmp_path: Pa
 
 
 async def test_writes_share_commits(tmp_path: Path) -> None:
-    """What comes while a commit is under way goes together in the next one."""
+    """Writes that arrive during a commit share the next one."""
     database = SqliteDatabase(tmp_path / "t.sqlite", SCHEMA)
     writes = WriteBatcher(database)
     transactions: list[str] = []
@@ -62,8 +62,8 @@ async def test_writes_share_commits(tmp_path: Path) -> None:
     await writes.close()
 
 
-async def test_a_failing_file_fails_the_group(writes: WriteBatcher) -> None:
-    """Where the transaction itself is lost every caller is told, and the next write is tried anew."""
+async def test_a_lost_transaction_fails_its_batch(writes: WriteBatcher) -> None:
+    """All callers of the batch get an error, and the next write succeeds."""
 
     def lose(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")
@@ -76,8 +76,8 @@ async def test_a_failing_file_fails_the_group(writes: WriteBatcher) -> None:
     assert await writes.write(insert) == 1
 
 
-async def test_who_has_gone_holds_nobody_up(writes: WriteBatcher, tmp_path: Path) -> None:
-    """A caller that is cancelled while it waits does not keep the others from their outcome."""
+async def test_a_cancelled_write_does_not_affect_others(writes: WriteBatcher, tmp_path: Path) -> None:
+    """A caller cancelled while it waits does not prevent the results of others."""
 
     def insert(connection: sqlite3.Connection) -> int:
         return connection.execute("INSERT INTO t VALUES (NULL, 1)").rowcount

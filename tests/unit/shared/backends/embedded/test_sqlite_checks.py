@@ -1,4 +1,4 @@
-"""Whether a writer gets into a file."""
+"""Readiness checks of SQLite files."""
 
 import asyncio
 import sqlite3
@@ -30,38 +30,38 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Hold a file's one lock for writers."""
+    """Hold the write lock of a file."""
     with closing(sqlite3.connect(path, autocommit=True)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         yield
 
 
 @pytest.mark.parametrize("check", CHECKS)
-async def test_a_locked_file_is_found_out(path: Path, check: Check) -> None:
-    """A file that somebody holds lets no writer in; it does once it is free."""
+async def test_a_locked_file_fails(path: Path, check: Check) -> None:
+    """The check fails while another writer holds the lock, and succeeds afterwards."""
     with held(path), pytest.raises(sqlite3.OperationalError, match="locked"):
         await check(path, SOON)
     await check(path, SOON)
 
 
 @pytest.mark.parametrize("check", CHECKS)
-async def test_a_file_that_is_not_there_is_not_made(tmp_path: Path, check: Check) -> None:
-    """A store that nobody has used yet has no file, and gets none."""
+async def test_a_missing_file_is_not_created(tmp_path: Path, check: Check) -> None:
+    """An unused store has no file, and the check creates none."""
     await check(tmp_path / "new.sqlite", SOON)
     assert not [*tmp_path.iterdir()]  # noqa: ASYNC240  a folder of its own
 
 
 @pytest.mark.parametrize("check", CHECKS)
-async def test_a_damaged_file_is_found_out(tmp_path: Path, check: Check) -> None:
-    """What is no database takes no writes."""
+async def test_a_damaged_file_fails(tmp_path: Path, check: Check) -> None:
+    """A file that is not a database cannot be written."""
     path = tmp_path / "damaged.sqlite"
     path.write_bytes(b"no database" * 100)
     with pytest.raises(sqlite3.DatabaseError):
         await check(path, SOON)
 
 
-async def test_a_full_file_is_found_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that cannot grow lets writers in, and takes nothing."""
+async def test_a_full_disk_fails_the_write_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that cannot grow can be locked but not written."""
     genuine = sqlite3.connect
 
     def full(name: str, **options: Any) -> sqlite3.Connection:
@@ -75,8 +75,8 @@ async def test_a_full_file_is_found_out(path: Path, monkeypatch: pytest.MonkeyPa
         await check_write(path, SOON)
 
 
-async def test_a_busy_file_is_no_locked_one(path: Path) -> None:
-    """Beside a writer that holds the file nearly all of the time there is a way in, and the writer loses nothing."""
+async def test_a_busy_file_passes(path: Path) -> None:
+    """The check succeeds with another writer that holds the lock nearly always, and that writer loses nothing."""
     enough = threading.Event()
 
     def write() -> int:

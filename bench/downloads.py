@@ -17,7 +17,7 @@ import duckdb
 from bench.figures import Figure
 from bench.memory import resident_mb
 from bench.running import RunningService, call, run_service
-from shared.cold_data.names import SequenceRange, batch_name, hour_folder
+from shared.cold_data.names import SequenceRange, build_batch_name, build_hour_folder
 from shared.cold_data.tables import BlobSummary
 
 ROWS = int(os.environ.get("DOWNLOAD_ROWS", "10000000"))
@@ -72,10 +72,10 @@ def fill_archive(archive: Path) -> None:
     for hour in range(HOURS):
         begin = START + timedelta(hours=hour)
         first, last = hour * an_hour, (hour + 1) * an_hour - 1
-        blob = archive / (hour_folder(CONNECTION, begin) + batch_name(SequenceRange("0", first, last)))
+        blob = archive / (build_hour_folder(CONNECTION, begin) + build_batch_name(SequenceRange("0", first, last)))
         blob.parent.mkdir(parents=True)
         enqueued = int(begin.timestamp() * 1_000_000)
-        summary = BlobSummary(an_hour, 0, enqueued, enqueued, longest=LONGEST).text().replace("'", "''")
+        summary = BlobSummary(an_hour, 0, enqueued, enqueued, longest=LONGEST).to_json().replace("'", "''")
         engine.execute(
             f"""COPY (SELECT make_timestamptz({enqueued} + (n - {first}) * {3_600_000_000 // an_hour}) AS timestamp,
                 '{CONNECTION}' AS connection, 'd-' || n % 20 AS device_id, 'm-' || n AS message_id,

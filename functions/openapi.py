@@ -39,9 +39,9 @@ async def openapi_document(call: Call) -> Reply:
 
 async def _build_document(principal: Principal) -> dict[str, Any]:
     await load_modules("shared.openapi.document")
-    from shared.openapi.document import describe  # noqa: PLC0415  slow, and other routes do not need it
+    from shared.openapi.document import build_caller_document  # noqa: PLC0415  slow, and other routes do not need it
 
     app, operations = services(), await load_operations(GROUPS)
     features = {name for name in {one.feature for one in operations} if name and await app.has_feature(name)}
     catalog, server = await app.catalog.current(), app.settings.public_url
-    return await describe(operations, principal, features, catalog, app.query_columns.find, server=server)
+    return await build_caller_document(operations, principal, features, catalog, app.query_columns.find, server=server)

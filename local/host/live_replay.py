@@ -37,7 +37,7 @@ class ReplayPrelude:
         """Hold live impulses back and return the replay; None for a client that asked for none."""
         # The app has checked the very same parameters when it let the client in.
         filters = StreamFilters.model_validate({name: values[0] for name, values in query.items()})
-        since = filters.replay_start(now())
+        since = filters.find_replay_start(now())
         if since is None:
             return None
         connection.hold()

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 
 from shared.backends.embedded.blobs import blob_path
 from shared.backends.embedded.file_links import PATH, FileLink, FileLinks
-from shared.cold_data.ports import content_disposition
+from shared.cold_data.ports import format_content_disposition
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
 
@@ -75,7 +75,7 @@ class Files:
 def _link_headers(linked: FileLink) -> list[tuple[bytes, bytes]]:
     return [
         (b"content-type", b"application/octet-stream"),
-        (b"content-disposition", content_disposition(linked.file_name).encode("ascii")),
+        (b"content-disposition", format_content_disposition(linked.file_name).encode("ascii")),
         (b"accept-ranges", b"bytes"),
         (b"cache-control", b"private, no-store"),
     ]

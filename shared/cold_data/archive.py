@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from shared.cold_data.inventory import read_summary
-from shared.cold_data.names import SequenceRange, batch_name, batch_name_after_reset, floor_to_hour, hour_folder
+from shared.cold_data.names import (
+    SequenceRange,
+    build_batch_name,
+    build_batch_name_after_reset,
+    build_hour_folder,
+    floor_to_hour,
+)
 from shared.cold_data.ports import Blob, BlobStore
 from shared.cold_data.tables import BlobSummary, ReceivedImpulse, to_microseconds, to_parquet
 from shared.observability.logs import fields, get_logger
@@ -70,7 +76,7 @@ class Archive:
         if _is_same(stored, blob.summary):
             return
         # The hub was reset and reuses sequence numbers: the name belongs to other events.
-        name = blob.folder + batch_name_after_reset(blob.name, blob.summary.first_enqueued)
+        name = blob.folder + build_batch_name_after_reset(blob.name, blob.summary.first_enqueued)
         await self._store.create(name, blob.content)
 
 
@@ -85,8 +91,10 @@ def _build_blobs(events: Sequence[HubEvent]) -> Iterator[_NewBlob]:
         numbers = [each.event.sequence_number for each in received]
         times = [each.event.enqueued_at for each in received]
         summary_of_batch = BlobSummary(len(received), 0, to_microseconds(min(times)), to_microseconds(max(times)))
-        name = batch_name(SequenceRange(partition, min(numbers), max(numbers)))
-        yield _NewBlob(hour_folder(connection, hour), name, to_parquet(received, summary_of_batch), summary_of_batch)
+        name = build_batch_name(SequenceRange(partition, min(numbers), max(numbers)))
+        yield _NewBlob(
+            build_hour_folder(connection, hour), name, to_parquet(received, summary_of_batch), summary_of_batch
+        )
 
 
 def _decode_event(event: HubEvent) -> Impulse:

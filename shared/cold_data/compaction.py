@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from shared.cold_data import long_texts
 from shared.cold_data.engine import ROW_ORDER, open_engine, parquet_source, quote_text, select_rows_once
 from shared.cold_data.inventory import ArchiveHour, load_hour
-from shared.cold_data.names import HOUR, ROOT, folder_from_name, hour_from_name, merged_name
+from shared.cold_data.names import HOUR, ROOT, build_merged_name, folder_from_name, hour_from_name
 from shared.cold_data.ports import Blob, BlobStore
 from shared.cold_data.scratch import require_space
 from shared.cold_data.tables import (
@@ -70,7 +70,7 @@ class Compaction:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
         """
         merged = 0
-        async for folder, blobs in self._folders():
+        async for folder, blobs in self._list_folders():
             if len(blobs) > 1 and self._is_due(folder, blobs, at):
                 try:
                     merged += await self._compact_hour(await load_hour(self._store, folder), at)
@@ -80,7 +80,7 @@ class Compaction:
                     _LOGGER.exception("cannot merge an hour of the archive", extra=fields(folder=folder))
         return merged
 
-    async def _folders(self) -> AsyncIterator[tuple[str, list[Blob]]]:
+    async def _list_folders(self) -> AsyncIterator[tuple[str, list[Blob]]]:
         """Yield the blobs of each connection and hour; listings are sorted, so they are adjacent."""
         folder: str = ""
         blobs: list[Blob] = []
@@ -121,11 +121,11 @@ class Compaction:
             )
             await asyncio.gather(*(self._store.fetch(blob.blob.name, file) for blob, file in pairs))
         target = folder / "merged.parquet"
-        await asyncio.to_thread(_write, hour, files, target)
-        await self._store.upload(hour.folder + merged_name([blob.name for blob in hour.live]), target)
+        await asyncio.to_thread(_merge_files, hour, files, target)
+        await self._store.upload(hour.folder + build_merged_name([blob.name for blob in hour.live]), target)
 
 
-def _write(hour: ArchiveHour, files: list[Path], target: Path) -> None:
+def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
     """Write the rows of several files to one file, each row once and sorted."""
     summary = BlobSummary(
         rows=0,
@@ -138,23 +138,25 @@ def _write(hour: ArchiveHour, files: list[Path], target: Path) -> None:
     )
     engine = open_engine(target.parent)
     try:
-        (_write_short if long_texts.is_short(hour.longest) else _write_long)(engine, hour, files, target, summary)
+        (_merge_short_rows if long_texts.is_short(hour.longest) else _merge_long_rows)(
+            engine, hour, files, target, summary
+        )
     finally:
         engine.close()
 
 
-def _write_short(
+def _merge_short_rows(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
     """Merge rows that are short enough for DuckDB's memory."""
     query = f"{select_rows_once(parquet_source(files), COLUMNS, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
     rows = min(GROUP_ROWS, GROUP_BYTES // max(1, hour.longest or 0))
     options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows}"
-    metadata = f"KV_METADATA {{{SUMMARY}: {quote_text(summary.text())}}}"
+    metadata = f"KV_METADATA {{{SUMMARY}: {quote_text(summary.to_json())}}}"
     engine.execute(f"COPY ({query}) TO {quote_text(str(target))} ({options}, {metadata})")
 
 
-def _write_long(
+def _merge_long_rows(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
     """Merge rows that are too long for DuckDB's memory; DuckDB only sorts references to them."""

@@ -64,16 +64,16 @@ class DuplicateFinder:
             "WHERE message_id IN (SELECT message_id FROM suspects GROUP BY message_id "
             f"HAVING max(enqueued) - min(enqueued) > {DUPLICATE_WINDOW}) ORDER BY ALL"
         )
-        found: list[tuple[str, int, int]] = []
+        duplicates: list[tuple[str, int, int]] = []
         for _, arrivals in groupby(rows, key=itemgetter(0)):
             original: int | None = None
             for _, enqueued, partition, sequence, happened in arrivals:
                 if original is None or enqueued - original > DUPLICATE_WINDOW:
                     original = enqueued
                 elif happened < until:
-                    found.append((partition, sequence, enqueued))
-        if found:
-            self._engine.executemany(f"INSERT INTO {TABLE} VALUES (?, ?, ?)", found)  # noqa: S608  constant names
+                    duplicates.append((partition, sequence, enqueued))
+        if duplicates:
+            self._engine.executemany(f"INSERT INTO {TABLE} VALUES (?, ?, ?)", duplicates)  # noqa: S608  constant names
 
     def _execute(self, query: str) -> list[tuple[Any, ...]]:
         return self._engine.execute(query).fetchall()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared.cold_data.scratch import free_bytes
+from shared.cold_data.scratch import count_free_bytes
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,7 +27,7 @@ def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
         # Each thread allocates its own vectors.
         "threads": min(_MOST_THREADS, os.cpu_count() or 1),
         "temp_directory": str(folder / "spilled"),
-        "max_temp_directory_size": f"{free_bytes(folder)}B",
+        "max_temp_directory_size": f"{count_free_bytes(folder)}B",
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }

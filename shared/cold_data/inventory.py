@@ -7,7 +7,7 @@ from datetime import datetime
 
 from shared.cold_data.names import folder_from_name, hour_from_name, is_merged, list_prefixes, range_from_name
 from shared.cold_data.ports import Blob, BlobStore
-from shared.cold_data.tables import BlobSummary, footer_size, parse_summary
+from shared.cold_data.tables import BlobSummary, parse_summary, read_footer_size
 from shared.errors import Kind, WorkspaceError
 
 FOOTER_BYTES = 64 * 1024
@@ -50,28 +50,28 @@ class ArchiveHour:
     @property
     def rows(self) -> int:
         """Maximum number of rows."""
-        return sum(held.summary.rows for held in self.live)
+        return sum(load_blob.summary.rows for load_blob in self.live)
 
     @property
     def size(self) -> int:
         """Total size of the live blobs in bytes."""
-        return sum(held.blob.size for held in self.live)
+        return sum(load_blob.blob.size for load_blob in self.live)
 
     @property
     def unpacked(self) -> int:
         """Approximate size of the rows in memory, in bytes."""
-        return sum(held.summary.unpacked for held in self.live)
+        return sum(load_blob.summary.unpacked for load_blob in self.live)
 
     @property
     def longest(self) -> int | None:
         """Largest total of a row's long texts in bytes; None if a blob does not record it."""
-        found = [held.summary.longest for held in self.live]
+        found = [load_blob.summary.longest for load_blob in self.live]
         return None if None in found else max(filter(None, found), default=0)
 
     @property
     def overlapping(self) -> bool:
         """True if a row may occur in more than one blob."""
-        return len(self.live) > 1 and not _are_disjoint(held.name for held in self.live)
+        return len(self.live) > 1 and not _are_disjoint(load_blob.name for load_blob in self.live)
 
 
 async def list_hours(store: BlobStore, connection: str, start: datetime, end: datetime) -> list[ArchiveHour]:
@@ -86,7 +86,7 @@ async def list_hours(store: BlobStore, connection: str, start: datetime, end: da
             hour = hour_from_name(blob.name)
             if hour is not None and start <= hour < end:
                 folders.setdefault(folder_from_name(blob.name), []).append(blob)
-    return [await _load_retrying(store, folder, blobs) for folder, blobs in folders.items()]
+    return [await _load_with_retry(store, folder, blobs) for folder, blobs in folders.items()]
 
 
 async def load_hour(store: BlobStore, folder: str) -> ArchiveHour:
@@ -95,10 +95,10 @@ async def load_hour(store: BlobStore, folder: str) -> ArchiveHour:
     Raises:
         WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
     """
-    return await _load_retrying(store, folder, [blob async for blob in store.list(folder)])
+    return await _load_with_retry(store, folder, [blob async for blob in store.list(folder)])
 
 
-async def _load_retrying(store: BlobStore, folder: str, blobs: Sequence[Blob]) -> ArchiveHour:
+async def _load_with_retry(store: BlobStore, folder: str, blobs: Sequence[Blob]) -> ArchiveHour:
     """Return the hour of some blobs; list it again if one of them was deleted meanwhile."""
     for _ in range(_MAX_ATTEMPTS):
         try:
@@ -113,20 +113,20 @@ async def _load_retrying(store: BlobStore, folder: str, blobs: Sequence[Blob]) -
 async def _load(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> ArchiveHour:
     semaphore = asyncio.Semaphore(CONCURRENT_READS)
 
-    async def held(blob: Blob) -> ArchiveBlob:
+    async def load_blob(blob: Blob) -> ArchiveBlob:
         async with semaphore:
             return ArchiveBlob(blob.name.removeprefix(folder), blob, await read_summary(store, blob))
 
-    all_held = await asyncio.gather(*map(held, blobs))
-    replaced = {source for each in all_held for source in each.summary.sources}
+    archive_blobs = await asyncio.gather(*map(load_blob, blobs))
+    replaced = {source for each in archive_blobs for source in each.summary.sources}
     hour = hour_from_name(folder)
     assert hour is not None, folder  # noqa: S101  the folder name contains an hour
     return ArchiveHour(
         folder,
         hour,
-        tuple(each for each in all_held if each.identity not in replaced),
-        tuple(each.blob for each in all_held if each.identity in replaced),
-        frozenset(each.identity for each in all_held if each.identity in replaced),
+        tuple(each for each in archive_blobs if each.identity not in replaced),
+        tuple(each.blob for each in archive_blobs if each.identity in replaced),
+        frozenset(each.identity for each in archive_blobs if each.identity in replaced),
     )
 
 
@@ -137,8 +137,8 @@ async def read_summary(store: BlobStore, blob: Blob) -> BlobSummary:
         FileNotFoundError: the blob does not exist.
     """
     end = await store.read_end(blob.name, FOOTER_BYTES)
-    if footer_size(end) > len(end):
-        end = await store.read_end(blob.name, footer_size(end))
+    if read_footer_size(end) > len(end):
+        end = await store.read_end(blob.name, read_footer_size(end))
     return parse_summary(end, blob.size)
 
 

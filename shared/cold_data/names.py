@@ -31,23 +31,23 @@ def floor_to_hour(instant: datetime) -> datetime:
     return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
-def connection_folder(connection: str) -> str:
+def build_connection_folder(connection: str) -> str:
     """Return the prefix of a connection's blobs; it is unique to the connection."""
-    return f"{ROOT}/{_segment(connection)}/"
+    return f"{ROOT}/{_escape_connection(connection)}/"
 
 
-def hour_folder(connection: str, hour: datetime) -> str:
+def build_hour_folder(connection: str, hour: datetime) -> str:
     """Return the prefix of the blobs of a connection and hour."""
     # strftime omits leading zeros of years before 1000.
-    return f"{connection_folder(connection)}{hour.year:04d}/{hour:%m/%d/%H}/"
+    return f"{build_connection_folder(connection)}{hour.year:04d}/{hour:%m/%d/%H}/"
 
 
 def hour_from_name(name: str) -> datetime | None:
     """Return the hour that a blob belongs to; None if the name has another format."""
-    found = _HOUR.search(name)
-    if found is None:
+    match = _HOUR.search(name)
+    if match is None:
         return None
-    year, month, day, hour = map(int, found.groups())
+    year, month, day, hour = map(int, match.groups())
     return datetime(year, month, day, hour, tzinfo=UTC)
 
 
@@ -56,17 +56,17 @@ def folder_from_name(name: str) -> str:
     return name[: name.rindex("/") + 1]
 
 
-def batch_name(run: SequenceRange) -> str:
+def build_batch_name(run: SequenceRange) -> str:
     """Return the name of a trigger batch's blob, relative to its hour; it is the same on every delivery."""
-    return f"{_partition(run.partition)}-{run.first:0{_SEQUENCE}d}-{run.last:0{_SEQUENCE}d}.parquet"
+    return f"{_escape_partition(run.partition)}-{run.first:0{_SEQUENCE}d}-{run.last:0{_SEQUENCE}d}.parquet"
 
 
-def batch_name_after_reset(name: str, enqueued: int) -> str:
+def build_batch_name_after_reset(name: str, enqueued: int) -> str:
     """Return the alternative name of a batch whose name is taken because the hub was reset."""
     return f"{name.removesuffix('.parquet')}-{enqueued}.parquet"
 
 
-def merged_name(sources: list[str]) -> str:
+def build_merged_name(sources: list[str]) -> str:
     """Return the name of a merged blob, relative to its hour; it sorts after the names of its sources."""
     generation = 1 + max((int(source.split("-")[1]) for source in sources if is_merged(source)), default=0)
     digest = hashlib.sha256("\n".join(sorted(sources)).encode()).hexdigest()[:32]
@@ -80,13 +80,13 @@ def is_merged(name: str) -> bool:
 
 def range_from_name(name: str) -> SequenceRange | None:
     """Return the rows that a batch's blob contains; None for a merged blob."""
-    found = _RAW.fullmatch(name)
-    return SequenceRange(found["partition"], int(found["first"]), int(found["last"])) if found else None
+    match = _RAW.fullmatch(name)
+    return SequenceRange(match["partition"], int(match["first"]), int(match["last"])) if match else None
 
 
 def list_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[str]:
     """Yield prefixes that cover every blob of a time range, in ascending order."""
-    folder = connection_folder(connection)
+    folder = build_connection_folder(connection)
     day = floor_to_hour(start).replace(hour=0)
     by_month = end - start > 31 * DAY
     last = ""
@@ -101,12 +101,12 @@ def list_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[s
             return
 
 
-def _segment(connection: str) -> str:
+def _escape_connection(connection: str) -> str:
     if _SAFE.fullmatch(connection):
         return connection
     # The service never creates such lookups; foreign events on the hub must not escape the archive's folder.
     return "~" + hashlib.sha256(connection.encode(errors="surrogatepass")).hexdigest()
 
 
-def _partition(partition: str) -> str:
+def _escape_partition(partition: str) -> str:
     return partition if re.fullmatch(r"[A-Za-z0-9]+", partition) else "~" + partition.encode().hex()

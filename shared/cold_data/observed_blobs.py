@@ -10,7 +10,7 @@ from shared.errors import WorkspaceError
 from shared.observability.tracing import call_span
 
 
-def blob_span(operation: str, container: str) -> AbstractContextManager[None]:
+def open_blob_span(operation: str, container: str) -> AbstractContextManager[None]:
     """Return the span of a call to a container; a missing blob is not an error."""
     attributes = {"workspace.blobs.operation": operation, "workspace.blobs.container": container}
     return call_span(f"{operation} {container}", attributes, (WorkspaceError,))
@@ -30,27 +30,27 @@ class ObservedBlobs:
 
     async def create(self, name: str, content: bytes) -> bool:
         """Store a blob in a span."""
-        with self._span("create"):
+        with self._open_span("create"):
             return await self._store.create(name, content)
 
     async def upload(self, name: str, source: Path) -> None:
         """Upload a file in a span."""
-        with self._span("upload"):
+        with self._open_span("upload"):
             await self._store.upload(name, source)
 
     async def read(self, name: str) -> bytes:
         """Read a blob in a span."""
-        with self._span("read"):
+        with self._open_span("read"):
             return await self._store.read(name)
 
     async def read_end(self, name: str, size: int) -> bytes:
         """Read the end of a blob in a span."""
-        with self._span("read"):
+        with self._open_span("read"):
             return await self._store.read_end(name, size)
 
     async def fetch(self, name: str, target: Path) -> None:
         """Download a blob to a file in a span."""
-        with self._span("fetch"):
+        with self._open_span("fetch"):
             await self._store.fetch(name, target)
 
     def list(self, prefix: str) -> AsyncIterator[Blob]:
@@ -59,22 +59,22 @@ class ObservedBlobs:
 
     async def delete(self, names: Collection[str]) -> None:
         """Delete blobs in a span."""
-        with self._span("delete"):
+        with self._open_span("delete"):
             await self._store.delete(names)
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
         """Create a link in a span."""
-        with self._span("link"):
+        with self._open_span("link"):
             return await self._store.link(name, file_name, expires_at)
 
     async def check(self) -> None:
         """Check the store in a span."""
-        with self._span("check"):
+        with self._open_span("check"):
             await self._store.check()
 
     async def close(self) -> None:
         """Close the wrapped store."""
         await self._store.close()
 
-    def _span(self, operation: str) -> AbstractContextManager[None]:
-        return blob_span(operation, self._container)
+    def _open_span(self, operation: str) -> AbstractContextManager[None]:
+        return open_blob_span(operation, self._container)

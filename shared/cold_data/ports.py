@@ -92,8 +92,8 @@ class BlobStore(Protocol):
 _PLAIN = re.compile(r"[^A-Za-z0-9._ -]")
 
 
-def content_disposition(file_name: str) -> str:
+def format_content_disposition(file_name: str) -> str:
     """Return the Content-Disposition header for a download under a file name (RFC 6266)."""
     plain = _PLAIN.sub("_", file_name)
-    named = f'attachment; filename="{plain}"'
-    return named if plain == file_name else f"{named}; filename*=UTF-8''{quote(file_name, safe='')}"
+    header = f'attachment; filename="{plain}"'
+    return header if plain == file_name else f"{header}; filename*=UTF-8''{quote(file_name, safe='')}"

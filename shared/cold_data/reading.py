@@ -113,7 +113,7 @@ class ColdReader:
             try:
                 reading = _RangeReader(self._store, connection, start, end, engine, Path(folder))
                 with translate_resource_errors(Path(folder)):
-                    async for batch in reading.batches():
+                    async for batch in reading.read_batches():
                         yield batch
             finally:
                 engine.close()
@@ -148,7 +148,7 @@ class _RangeReader:
         self._local: dict[datetime, _FetchedHour] = {}
         self._fetched = 0
 
-    async def batches(self) -> AsyncIterator["pa.RecordBatch"]:
+    async def read_batches(self) -> AsyncIterator["pa.RecordBatch"]:
         first = floor_to_hour(self._start)
         listed = await list_hours(self._store, self._connection, _shift(first, -AROUND), _shift(self._end, AROUND))
         known = {each.hour: each for each in listed}
@@ -162,7 +162,7 @@ class _RangeReader:
             until = (block[-1] - _EPOCH + HOUR) // timedelta(microseconds=1)
             found = await asyncio.to_thread(copies.add, files, until)
             for hour in block:
-                async for batch in self._hour(self._local[hour], copies=found > 0):
+                async for batch in self._read_hour(self._local[hour], copies=found > 0):
                     yield batch
 
     async def _fetch_around(self, block: Sequence[datetime], known: dict[datetime, ArchiveHour]) -> None:
@@ -200,7 +200,7 @@ class _RangeReader:
             "The archive changed during every attempt to read it; try again.",
         )
 
-    async def _hour(self, local: _FetchedHour, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
+    async def _read_hour(self, local: _FetchedHour, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
         if not local.files:
             return
         read = self._read_short if long_texts.is_short(local.hour.longest) else self._read_long
@@ -215,7 +215,7 @@ class _RangeReader:
 
     def _read_short(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
         """Yield rows that are short enough for DuckDB's memory."""
-        query = self._query(local, parquet_source(local.files), COLUMNS, ["payload"], copies=copies)
+        query = self._build_query(local, parquet_source(local.files), COLUMNS, ["payload"], copies=copies)
         most = BATCH_BYTES // max(1, local.hour.longest or 0)
         yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
 
@@ -227,10 +227,10 @@ class _RangeReader:
                 spill.add(file, local.hour.longest)
             references = long_texts.reference_columns(spilled)
             yield from spill.rows(
-                self._query(local, long_texts.TABLE, [*_SHORT_COLUMNS, *references], references, copies=copies)
+                self._build_query(local, long_texts.TABLE, [*_SHORT_COLUMNS, *references], references, copies=copies)
             )
 
-    def _query(
+    def _build_query(
         self, local: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
     ) -> str:
         """Return the query for the downloadable columns of a source."""
@@ -238,18 +238,18 @@ class _RangeReader:
         if copies:
             rows = exclude_rows(rows, TABLE)
         wanted = ", ".join([*(f'{name} AS "{shown}"' for name, shown in _NAMES.items()), *texts])
-        query = f"SELECT {wanted} FROM ({rows}) WHERE {self._range_condition(local.hour.hour)}"  # noqa: S608  constant names
+        query = f"SELECT {wanted} FROM ({rows}) WHERE {self._build_range_condition(local.hour.hour)}"  # noqa: S608  constant names
         # A single blob is already sorted, but a join loses the order.
         return query if len(local.files) == 1 and not copies else f"{query} ORDER BY {ROW_ORDER}"
 
-    def _range_condition(self, hour: datetime) -> str:
+    def _build_range_condition(self, hour: datetime) -> str:
         """Return the SQL condition for rows of an hour within the range; most hours need none."""
-        since = f"timestamp >= {_instant(self._start)}" if self._start > hour else "true"
-        until = f"timestamp < {_instant(self._end)}" if self._end - hour < HOUR else "true"
+        since = f"timestamp >= {_format_instant(self._start)}" if self._start > hour else "true"
+        until = f"timestamp < {_format_instant(self._end)}" if self._end - hour < HOUR else "true"
         return f"{since} AND {until}"
 
 
-def _instant(instant: datetime) -> str:
+def _format_instant(instant: datetime) -> str:
     return f"TIMESTAMPTZ {quote_text(instant.astimezone(UTC).isoformat())}"
 
 

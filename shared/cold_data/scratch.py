@@ -16,7 +16,7 @@ NEARLY_FULL_BYTES = 64_000_000
 _SMALLER = "request a shorter range"
 
 
-def free_bytes(folder: Path) -> int:
+def count_free_bytes(folder: Path) -> int:
     """Return the number of bytes that scratch files may still use.
 
     Raises:
@@ -25,7 +25,7 @@ def free_bytes(folder: Path) -> int:
     disk = shutil.disk_usage(folder)
     free = disk.free - min(RESERVED_BYTES, disk.total // 10)
     if free <= 0:
-        raise _scratch_full()
+        raise _build_scratch_full()
     return free
 
 
@@ -35,8 +35,8 @@ def require_space(folder: Path, size: int) -> None:
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
     """
-    if size > free_bytes(folder):
-        raise _scratch_full()
+    if size > count_free_bytes(folder):
+        raise _build_scratch_full()
 
 
 @contextmanager
@@ -55,13 +55,13 @@ def translate_resource_errors(folder: Path) -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException as error:
         # The engine raises the same error for a full disk and for exhausted memory.
-        raise (_scratch_full() if _is_nearly_full(folder) else _out_of_memory()) from error
+        raise (_build_scratch_full() if _is_nearly_full(folder) else _build_out_of_memory()) from error
     except MemoryError as error:
-        raise _out_of_memory() from error
+        raise _build_out_of_memory() from error
     except (OSError, duckdb.IOException) as error:
         if getattr(error, "errno", None) not in {errno.ENOSPC, errno.EDQUOT} and "No space entry" not in str(error):
             raise
-        raise _scratch_full() from error
+        raise _build_scratch_full() from error
 
 
 def remove_abandoned(scratch: Path, made_before: datetime) -> None:
@@ -77,17 +77,17 @@ def remove_abandoned(scratch: Path, made_before: datetime) -> None:
 
 def _is_nearly_full(folder: Path) -> bool:
     try:
-        return free_bytes(folder) < NEARLY_FULL_BYTES
+        return count_free_bytes(folder) < NEARLY_FULL_BYTES
     except WorkspaceError:
         return True
 
 
-def _scratch_full() -> WorkspaceError:
+def _build_scratch_full() -> WorkspaceError:
     detail = f"The service's scratch disk has no space for this download; {_SMALLER}, or try again later."
     return WorkspaceError(Kind.UNPROCESSABLE, "SCRATCH_FULL", detail)
 
 
-def _out_of_memory() -> WorkspaceError:
+def _build_out_of_memory() -> WorkspaceError:
     detail = (
         f"The rows need more memory than a download may use; {_SMALLER}, or use format jsonl, which needs the least."
     )

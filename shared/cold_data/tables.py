@@ -69,16 +69,16 @@ class BlobSummary:
     longest: int | None = None
     unpacked: int = 0
 
-    def text(self) -> str:
+    def to_json(self) -> str:
         """Return the JSON text for the metadata."""
         return json.dumps([self.first_enqueued, self.last_enqueued, sorted(self.sources), self.longest])
 
 
-def to_parquet(arrived: Sequence[ReceivedImpulse], summary: BlobSummary) -> bytes:
+def to_parquet(received: Sequence[ReceivedImpulse], summary: BlobSummary) -> bytes:
     """Return the Parquet file of some rows, sorted by timestamp; its summary includes the longest row."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-    rows = pa.RecordBatch.from_arrays([*_build_columns(sorted(arrived, key=_sort_key))], schema=_schema())
+    rows = pa.RecordBatch.from_arrays([*_build_columns(sorted(received, key=_sort_key))], schema=_build_schema())
     target = io.BytesIO()
     with open_writer(target, replace(summary, longest=measure_longest_row(rows))) as file:
         for group in split_row_groups(rows):
@@ -92,7 +92,7 @@ def open_writer(target: Path | io.BytesIO, summary: BlobSummary) -> Any:
 
     # Values of the two excluded columns rarely repeat; a dictionary would be discarded.
     repeating = [name for name in COLUMNS if name not in {"message_id", "payload"}]
-    schema = _schema().with_metadata({SUMMARY: summary.text()})
+    schema = _build_schema().with_metadata({SUMMARY: summary.to_json()})
     return pq.ParquetWriter(target, schema, compression="zstd", use_dictionary=repeating)
 
 
@@ -108,7 +108,7 @@ def conform_rows(rows: Any) -> Any:
     """Return the rows with the archive's schema: column order, no nulls."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-    return pa.RecordBatch.from_arrays([rows.column(name) for name in COLUMNS], schema=_schema())
+    return pa.RecordBatch.from_arrays([rows.column(name) for name in COLUMNS], schema=_build_schema())
 
 
 def split_row_groups(rows: Any) -> Iterator[Any]:
@@ -139,21 +139,21 @@ def parse_summary(end: bytes, size: int) -> BlobSummary:
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
-    found = pq.read_metadata(pa.BufferReader(end))
-    text = (found.metadata or {}).get(SUMMARY.encode())
-    if text is None:
+    metadata = pq.read_metadata(pa.BufferReader(end))
+    to_json = (metadata.metadata or {}).get(SUMMARY.encode())
+    if to_json is None:
         raise ValueError("the blob has no summary in its metadata")
-    first, last, sources, *more = json.loads(text)
-    unpacked = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
-    return BlobSummary(found.num_rows, size, first, last, frozenset(sources), more[0] if more else None, unpacked)
+    first, last, sources, *more = json.loads(to_json)
+    unpacked = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    return BlobSummary(metadata.num_rows, size, first, last, frozenset(sources), more[0] if more else None, unpacked)
 
 
-def footer_size(end: bytes) -> int:
+def read_footer_size(end: bytes) -> int:
     """Return the size in bytes of a Parquet file's footer."""
     return int.from_bytes(end[-8:-4], "little") + 8
 
 
-def _schema() -> Any:
+def _build_schema() -> Any:
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     types = {"timestamp": _instant(), "enqueued_at": _instant(), "sequence": pa.int64()}
@@ -166,14 +166,14 @@ def _instant() -> Any:
     return pa.timestamp("us", "UTC")
 
 
-def _sort_key(arrived: ReceivedImpulse) -> tuple[datetime, int]:
-    return arrived.impulse.timestamp, arrived.event.sequence_number
+def _sort_key(received: ReceivedImpulse) -> tuple[datetime, int]:
+    return received.impulse.timestamp, received.event.sequence_number
 
 
-def _build_columns(arrived: Sequence[ReceivedImpulse]) -> Iterator[Any]:
+def _build_columns(received: Sequence[ReceivedImpulse]) -> Iterator[Any]:
     """Yield the columns as Arrow buffers; conversion from Python lists is slower."""
-    impulses = [impulse for impulse, _ in arrived]
-    events = [event for _, event in arrived]
+    impulses = [impulse for impulse, _ in received]
+    events = [event for _, event in received]
     yield _to_instant_array([each.timestamp for each in impulses])
     yield to_text_array([each.connection.encode() for each in impulses])
     yield to_text_array([each.device_id.encode() for each in impulses])

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
         services: returns ``catalog_service``, ``query_columns``, ``api_keys`` and ``close``; None uses the
             wiring of the service.
     """
-    options = _parser().parse_args(arguments)
+    options = _build_parser().parse_args(arguments)
     try:
         return asyncio.run(_run(options, services or _load_services))
     except WorkspaceError as error:
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
         return FAILED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="workspace", description="Validate, compare and apply a workspace document.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, summary in (
@@ -166,7 +166,7 @@ MISSING: Final = object()
 def format_plan(plan: "CatalogPlan") -> Iterator[str]:
     """Yield a plan's lines: ``+`` added, ``~`` changed, ``-`` removed, ``=`` kept, ``!`` conflict; then a summary."""
     for change in plan.changes:
-        yield from _change_lines(change)
+        yield from _format_change(change)
     for item in plan.retained:
         yield f"{'!' if item.conflict else '='} {item.kind} {item.key}: {item.reason}, unchanged"
     counts = {sign: sum(_change_sign(change) == sign for change in plan.changes) for sign in "+~-"}
@@ -179,11 +179,11 @@ def _change_sign(change: "ItemChange") -> str:
     return "-" if change.after is None else "~"
 
 
-def _change_lines(change: "ItemChange") -> Iterator[str]:
+def _format_change(change: "ItemChange") -> Iterator[str]:
     yield f"{_change_sign(change)} {change.kind} {change.key}"
     if change.before is not None and change.after is not None:
         for field, before, after in _find_differences("", change.before, change.after):
-            yield from _field_lines(field, before, after)
+            yield from _format_field(field, before, after)
 
 
 def _find_differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -198,7 +198,7 @@ def _find_differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, A
         )
 
 
-def _field_lines(field: str, before: Any, after: Any) -> Iterator[str]:
+def _format_field(field: str, before: Any, after: Any) -> Iterator[str]:
     if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
         yield f"    {field}:"
         compared = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))

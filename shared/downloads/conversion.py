@@ -26,7 +26,7 @@ CSV_CELLS_PER_BATCH: int = 2_000_000
 """Cells of a CSV file that are converted together."""
 
 
-def write(
+def write_files(
     file_format: Format, connection: str, rows: Rows, folder: FilePath, known: frozenset[KeyPath]
 ) -> tuple[tuple[WrittenFile, ...], frozenset[KeyPath]]:
     """Write the files of a connection; return them with the payload paths that have their own columns.
@@ -163,7 +163,7 @@ def _try_write_csv(
             return None
         return EncodedRows(format_csv_lines(connection, batch, values if paths else None), batch.num_rows)
 
-    files = RollingFiles(folder, lambda file: _write(file, head), limit=limit)
+    files = RollingFiles(folder, lambda file: _write_bytes(file, head), limit=limit)
     try:
         for encoded in map_in_order(lines, _limit_cells(slice_batches(rows()), len(paths))):
             if encoded is None:
@@ -181,5 +181,5 @@ def _limit_cells(batches: Iterator[pa.RecordBatch], columns: int) -> Iterator[pa
             yield batch.slice(first, rows)
 
 
-def _write(file: HashingFile, data: bytes) -> None:
+def _write_bytes(file: HashingFile, data: bytes) -> None:
     file.write(data)

@@ -55,23 +55,23 @@ class DownloadExpiry:
             if job is not None:
                 await self._quota.free(job.owner, job_id)
             await self._jobs.delete(job_id)
-        await _remove(self._blobs, "", written_before=at - ORPHAN_AGE)
+        await _remove_blobs(self._blobs, "", written_before=at - ORPHAN_AGE)
         await asyncio.to_thread(remove_abandoned, self._scratch, at - ORPHAN_AGE)
         if expired:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
 
 
-def job_prefix(job_id: str) -> str:
+def build_job_prefix(job_id: str) -> str:
     """Return the prefix of the names of a job's files."""
     return f"{job_id}/"
 
 
 async def remove_files(blobs: BlobStore, job_id: str) -> None:
     """Delete all files of a job."""
-    await _remove(blobs, job_prefix(job_id))
+    await _remove_blobs(blobs, build_job_prefix(job_id))
 
 
-async def _remove(blobs: BlobStore, prefix: str, written_before: datetime | None = None) -> None:
+async def _remove_blobs(blobs: BlobStore, prefix: str, written_before: datetime | None = None) -> None:
     found = [blob async for blob in blobs.list(prefix)]
     names = [blob.name for blob in found if written_before is None or blob.written_at < written_before]
     for first in range(0, len(names), DELETE_BATCH):

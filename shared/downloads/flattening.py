@@ -105,14 +105,14 @@ class Flattener:
             return read_values_singly(payloads, paths)
         if not self._has_only_known_keys(payloads, known, objects):
             return None
-        values = self._texts(payloads, paths)
+        values = self._extract_texts(payloads, paths)
         # Either an object in position of a scalar, or a string that looks like an object.
         braced = pc.any(pc.starts_with(values.flatten(), "{")).as_py()
         return values if not braced or self.leaves(payloads) <= known else None
 
     def _has_only_known_keys(self, payloads: pa.Array, paths: frozenset[KeyPath], objects: set[KeyPath]) -> bool:
         in_order = sorted(objects)
-        for [lists] in self._distinct(payloads, "json_keys(payload, $1)", in_order):
+        for [lists] in self._select_distinct(payloads, "json_keys(payload, $1)", in_order):
             for path, keys in zip(in_order, lists, strict=True):
                 if keys == [] and path != ROOT and path not in paths:
                     return False
@@ -121,7 +121,7 @@ class Flattener:
         return True
 
     def _list_members(self, payloads: pa.Array, objects: Sequence[KeyPath]) -> set[KeyPath]:
-        rows = self._distinct(payloads, "json_keys(payload, $1)", objects)
+        rows = self._select_distinct(payloads, "json_keys(payload, $1)", objects)
         return {
             member
             for [lists] in rows
@@ -133,28 +133,28 @@ class Flattener:
         """Return the paths that are leaves in some payload, and those that are objects with members."""
         leaves: set[KeyPath] = set()
         objects: set[KeyPath] = set()
-        for types, lists in self._distinct(payloads, "json_type(payload, $1), json_keys(payload, $1)", paths):
+        for types, lists in self._select_distinct(payloads, "json_type(payload, $1), json_keys(payload, $1)", paths):
             for path, kind, keys in zip(paths, types, lists, strict=True):
                 if kind is not None:
                     (objects if kind == "OBJECT" and keys else leaves).add(path)
         return leaves, objects
 
-    def _distinct(self, payloads: pa.Array, columns: str, paths: Sequence[KeyPath]) -> list[Any]:
-        self._engine.register("rows", _to_table(payloads, renamed=_need_renaming(paths)))
-        addresses = [_address(path) for path in paths]
+    def _select_distinct(self, payloads: pa.Array, columns: str, paths: Sequence[KeyPath]) -> list[Any]:
+        self._engine.register("rows", _to_table(payloads, renamed=_needs_renaming(paths)))
+        addresses = [_to_engine_path(path) for path in paths]
         return self._engine.execute(f"SELECT DISTINCT {columns} FROM rows", [addresses]).fetchall()  # noqa: S608  ours
 
-    def _texts(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array:
-        renamed = _need_renaming(paths)
+    def _extract_texts(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array:
+        renamed = _needs_renaming(paths)
         self._engine.register("rows", _to_table(payloads, renamed=renamed))
         query = "SELECT json_extract_string(payload, $1) AS texts FROM rows"
-        addresses = [_address(path) for path in paths]
+        addresses = [_to_engine_path(path) for path in paths]
         lists = self._engine.sql(query, params=[addresses]).to_arrow_table().column(0).combine_chunks()
         # Arrays are not divided, so their objects still contain renamed keys.
         return pa.ListArray.from_arrays(lists.offsets, _rename_keys(lists.values, _RESTORED)) if renamed else lists
 
 
-def _need_renaming(paths: Iterable[KeyPath]) -> bool:
+def _needs_renaming(paths: Iterable[KeyPath]) -> bool:
     return any(key in _UNADDRESSABLE for path in paths for key in path)
 
 
@@ -183,7 +183,7 @@ def _child_paths(path: KeyPath, keys: Iterable[str] | None) -> set[KeyPath]:
     return {(*path, _RESTORED.get(key, key)) for key in keys or ()}
 
 
-def _address(path: KeyPath) -> str:
+def _to_engine_path(path: KeyPath) -> str:
     """Return a path in DuckDB's syntax."""
     keys = (_UNADDRESSABLE.get(key, key).replace("\\", "\\\\").replace('"', '\\"') for key in path)
     return "$" + "".join(f'."{key}"' for key in keys)
@@ -219,7 +219,7 @@ def read_values_singly(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array
             position = positions.get(path)
             if position is None:
                 return None
-            row[position] = _text(value)
+            row[position] = _to_text(value)
         cells += row
     offsets = pa.array(range(0, len(cells) + 1, len(paths)) if paths else [0] * (len(payloads) + 1), pa.int32())
     return pa.ListArray.from_arrays(offsets, pa.array(cells, pa.string()))
@@ -241,7 +241,7 @@ def _collect(value: Mapping[str, Any], at: KeyPath, members: dict[KeyPath, Any])
             members[path] = member
 
 
-def _text(value: Any) -> str | None:
+def _to_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return str(value) if type(value) is int else serialise(value).decode()

@@ -50,19 +50,19 @@ class JobQuota:
             WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED`` if the files of
                 the owner's downloads have reached the limit; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
-        quota = await self._quota()
-        if await self._stored_bytes(owner) >= quota.download_bytes:
+        quota = await self._load_quota()
+        if await self._count_stored_bytes(owner) >= quota.download_bytes:
             await self._release_ended(owner)
-            if await self._stored_bytes(owner) >= quota.download_bytes:
+            if await self._count_stored_bytes(owner) >= quota.download_bytes:
                 count("workspace.downloads.quota_refusals")
-                raise _storage_full(quota.download_bytes)
+                raise _build_quota_exceeded(quota.download_bytes)
         is_taken = await self._try_take(owner, job_id, quota.jobs)
         if not is_taken:
             await self._release_ended(owner)
             is_taken = await self._try_take(owner, job_id, quota.jobs)
         if not is_taken:
             count("workspace.downloads.quota_refusals")
-            raise _too_many(quota.jobs)
+            raise _build_too_many_jobs(quota.jobs)
 
     async def grow(self, job: Job, size: int) -> None:
         """Add the bytes of a job's files before they are stored.
@@ -74,13 +74,13 @@ class JobQuota:
         Raises:
             WorkspaceError: STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
-        limit = (await self._quota()).download_bytes
+        limit = (await self._load_quota()).download_bytes
         if await self._try_grow(job, size, limit):
             return
         await self._release_ended(job.owner)
         if not await self._try_grow(job, size, limit):
             count("workspace.downloads.quota_refusals")
-            raise _storage_full(limit)
+            raise _build_quota_exceeded(limit)
 
     async def finish(self, job: Job) -> None:
         """Free the place of a completed job; its bytes count until its files are deleted."""
@@ -90,7 +90,7 @@ class JobQuota:
         """Free the place and the bytes of a job whose files are deleted."""
         await self._places.free(owner, Purpose.JOBS, [job_id])
 
-    async def _quota(self) -> QuotaLimits:
+    async def _load_quota(self) -> QuotaLimits:
         catalog = await self._catalog()
         return resolve_quotas(catalog.tier, catalog.policies.quotas)
 
@@ -102,7 +102,7 @@ class JobQuota:
         at = self._clock().timestamp()
         return await self._places.grow(job.owner, Purpose.JOBS, job.id, size=size, at=at, limit=limit)
 
-    async def _stored_bytes(self, owner: str) -> int:
+    async def _count_stored_bytes(self, owner: str) -> int:
         return sum(place.size for place in await self._places.held(owner, Purpose.JOBS))
 
     async def _release_ended(self, owner: str) -> None:
@@ -121,7 +121,7 @@ class JobQuota:
         return job.expires_at <= at or job.status in {JobStatus.FAILED, JobStatus.CANCELLED}
 
 
-def _too_many(limit: int) -> WorkspaceError:
+def _build_too_many_jobs(limit: int) -> WorkspaceError:
     detail = (
         f"You have {limit} unfinished downloads, the most allowed (policies.quotas.jobsPerPrincipal); "
         "wait until one has ended or cancel one, then try again."
@@ -129,7 +129,7 @@ def _too_many(limit: int) -> WorkspaceError:
     return WorkspaceError(Kind.THROTTLED, "TOO_MANY_JOBS", detail, retryAfter=RETRY_AFTER_SECONDS, limit=limit)
 
 
-def _storage_full(limit: int) -> WorkspaceError:
+def _build_quota_exceeded(limit: int) -> WorkspaceError:
     detail = (
         f"The files of your downloads may take {limit} bytes together (policies.quotas.downloadBytes); "
         "wait until older downloads expire, or request less data."

@@ -184,6 +184,6 @@ class Job(_Record):
         return self.finish(JobStatus.CANCELLED)
 
 
-def download_not_found() -> WorkspaceError:
+def build_download_not_found() -> WorkspaceError:
     """Return the error for a job that does not exist, has expired, or belongs to another member."""
     return WorkspaceError(Kind.NOT_FOUND, "DOWNLOAD_NOT_FOUND", "The download does not exist or has expired.")

@@ -83,8 +83,8 @@ class RollingFiles:
         limit: int = FILE_BYTES,
     ) -> None:
         self._folder = folder
-        self._begin = begin
-        self._end = end
+        self._open_writer = begin
+        self._close_writer = end
         self._limit = limit
         self._current: HashingFile | None = None
         self._finished: list[WrittenFile] = []
@@ -93,11 +93,11 @@ class RollingFiles:
         """Return the current file if it has room for a number of bytes, else a new one."""
         if self._current is not None and self._current.rows and self._current.size + size > self._limit:
             self._finish(self._current)
-        return self._current or self._next()
+        return self._current or self._open_next()
 
     def close(self) -> tuple[WrittenFile, ...]:
         """Close the last file and return all files."""
-        self._finish(self._current or self._next())
+        self._finish(self._current or self._open_next())
         return tuple(self._finished)
 
     def abandon(self) -> None:
@@ -105,13 +105,13 @@ class RollingFiles:
         if self._current is not None:
             self._current.close()
 
-    def _next(self) -> HashingFile:
+    def _open_next(self) -> HashingFile:
         self._current = HashingFile(self._folder / f"{len(self._finished):05d}")
-        self._begin(self._current)
+        self._open_writer(self._current)
         return self._current
 
     def _finish(self, file: HashingFile) -> None:
-        self._end(file)
+        self._close_writer(file)
         file.close()
         self._finished.append(file.to_written_file())
         self._current = None
@@ -141,14 +141,14 @@ class ParquetFiles:
 
     def __init__(self, connection: str, folder: Path, limit: int) -> None:
         self._connection = connection
-        self._files = RollingFiles(folder, self._begin, self._end, limit)
+        self._files = RollingFiles(folder, self._open_writer, self._close_writer, limit)
         self._writer: Any = None
         self._pending: list[pa.RecordBatch] = []
 
     def append(self, rows: pa.RecordBatch) -> None:
         """Append some rows."""
         self._pending.append(rows)
-        if sum(batch.num_rows for batch in self._pending) >= ROW_GROUP_ROWS or self._bytes() >= ROW_GROUP_BYTES:
+        if sum(batch.num_rows for batch in self._pending) >= ROW_GROUP_ROWS or self._count_bytes() >= ROW_GROUP_BYTES:
             self._write_row_group()
 
     def close(self) -> tuple[WrittenFile, ...]:
@@ -160,7 +160,7 @@ class ParquetFiles:
         """Close open files after a failure."""
         self._files.abandon()
 
-    def _bytes(self) -> int:
+    def _count_bytes(self) -> int:
         return sum(batch.nbytes for batch in self._pending)
 
     def _write_row_group(self) -> None:
@@ -169,15 +169,15 @@ class ParquetFiles:
         rows = pa.Table.from_batches(self._pending)
         connection = pa.repeat(self._connection, rows.num_rows)
         group = rows.append_column("connection", connection).select(SCHEMA.names).cast(SCHEMA)
-        file = self._files.select_file(self._bytes())
+        file = self._files.select_file(self._count_bytes())
         self._writer.write_table(group, row_group_size=group.num_rows)
         file.rows += group.num_rows
         self._pending.clear()
 
-    def _begin(self, file: HashingFile) -> None:
+    def _open_writer(self, file: HashingFile) -> None:
         self._writer = pq.ParquetWriter(
             file, SCHEMA, compression="zstd", compression_level=1, use_dictionary=["connection", "deviceId"]
         )
 
-    def _end(self, _: HashingFile) -> None:
+    def _close_writer(self, _: HashingFile) -> None:
         self._writer.close()

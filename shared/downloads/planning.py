@@ -17,18 +17,18 @@ _ROW_BYTES: Final = {Format.CSV: 60, Format.JSONL: 120, Format.PARQUET: 0}
 
 
 def plan_parts(
-    connection: str, start: datetime, end: datetime, file_format: Format, list_hours: Sequence[HourSummary]
+    connection: str, start: datetime, end: datetime, file_format: Format, hours: Sequence[HourSummary]
 ) -> list[Part]:
     """Return the parts of one connection: one, unless the archived rows certainly need several files."""
-    sizes = [max(hour.size, hour.rows * _ROW_BYTES[file_format]) for hour in list_hours]
-    made = [Part(connection=connection, start=start, end=end)]
+    sizes = [max(hour.size, hour.rows * _ROW_BYTES[file_format]) for hour in hours]
+    parts = [Part(connection=connection, start=start, end=end)]
     splits = sum(sizes) > FILE_BYTES
-    for hour, size in zip(list_hours, sizes, strict=True):
-        last = made[-1]
+    for hour, size in zip(hours, sizes, strict=True):
+        last = parts[-1]
         if splits and last.size + size > PART_BYTES and hour.start - last.start >= PART_TIME:
-            made[-1] = last.model_copy(update={"end": hour.start})
+            parts[-1] = last.model_copy(update={"end": hour.start})
             last = Part(connection=connection, start=hour.start, end=end)
-            made.append(last)
-        sums = {"size": last.size + size, "unpacked": last.unpacked + hour.unpacked}
-        made[-1] = last.model_copy(update=sums)
-    return made
+            parts.append(last)
+        sizes_of_part = {"size": last.size + size, "unpacked": last.unpacked + hour.unpacked}
+        parts[-1] = last.model_copy(update=sizes_of_part)
+    return parts

@@ -92,10 +92,10 @@ class RowFeed:
             FeedStopped: the rows are no longer required.
         """
         rows = self._read()
-        upcoming = self._submit(_next(rows))
+        upcoming = self._submit(_read_next(rows))
         try:
             while (batch := self._wait(upcoming)) is not None:
-                upcoming = self._submit(_next(rows))
+                upcoming = self._submit(_read_next(rows))
                 yield batch
         finally:
             upcoming.cancel()
@@ -114,14 +114,14 @@ class RowFeed:
         raise FeedStopped
 
 
-async def _next(rows: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+async def _read_next(rows: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:
     return await anext(rows, None)
 
 
 WORKERS: Final = min(4, os.cpu_count() or 1)
 
 
-def map_in_order[T, R](work: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
+def map_in_order[T, R](function: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
     """Yield the results of a function in the order of the items; a few items are processed concurrently.
 
     The function must release the interpreter lock, as pyarrow and DuckDB do.
@@ -130,7 +130,7 @@ def map_in_order[T, R](work: Callable[[T], R], items: Iterator[T]) -> Iterator[R
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="convert") as pool:
         try:
             for item in items:
-                running.append(pool.submit(work, item))
+                running.append(pool.submit(function, item))
                 if len(running) > WORKERS:
                     yield running.popleft().result()
             while running:

@@ -14,7 +14,7 @@ from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.downloads.expiry import remove_files
 from shared.downloads.job_quota import JobQuota
-from shared.downloads.models import Format, Job, JobStatus, StoredFile, download_not_found
+from shared.downloads.models import Format, Job, JobStatus, StoredFile, build_download_not_found
 from shared.downloads.ports import JobRunner, JobStore
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
@@ -141,10 +141,10 @@ class Downloads:
         """
         job = await self._jobs.get(job_id)
         if job is None or job.expires_at <= self._clock():
-            raise download_not_found()
+            raise build_download_not_found()
         # Check the credential's rights, not the member's: a restricted token of an administrator opens no other files.
         if job.owner != caller.member_id and AccessRight.KEYS_MANAGE not in caller.rights:
-            raise download_not_found()
+            raise build_download_not_found()
         return job
 
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
@@ -174,7 +174,7 @@ class Downloads:
         """
         job = await self.get(caller, job_id)
         if await self._jobs.change(job_id, Job.cancel) is None:
-            raise download_not_found()
+            raise build_download_not_found()
         await runner.stop(job_id)
         await remove_files(self._blobs, job_id)
         await self._quota.free(job.owner, job_id)

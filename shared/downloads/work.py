@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import translate_resource_errors
-from shared.downloads.expiry import job_prefix, remove_files
+from shared.downloads.expiry import build_job_prefix, remove_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, JobStatus, Part, StoredFile
@@ -113,7 +113,7 @@ class DownloadWork:
         except WorkspaceError as error:
             if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
                 raise
-            await self._end(job_id, JobStatus.FAILED, _error_text(error))
+            await self._end(job_id, JobStatus.FAILED, _format_error(error))
             return
         after = await self._jobs.change(job_id, lambda current: current.complete_part(number, files, leaves))
         outdated = {file.blob for file in part.files or ()} - {file.blob for file in files}
@@ -132,7 +132,7 @@ class DownloadWork:
             except WorkspaceError as error:
                 if error.kind is not Kind.STORAGE_FULL:
                     raise
-                await self._end(job_id, JobStatus.FAILED, _error_text(error))
+                await self._end(job_id, JobStatus.FAILED, _format_error(error))
                 return
         await self._end(job_id, JobStatus.COMPLETED)
 
@@ -163,11 +163,11 @@ class DownloadWork:
             try:
                 with translate_resource_errors(self._scratch):
                     written, leaves = await asyncio.to_thread(
-                        conversion.write, job.format, part.connection, rows, Path(folder), known
+                        conversion.write_files, job.format, part.connection, rows, Path(folder), known
                     )
                 stored = [
                     StoredFile(
-                        blob=_blob_name(job, part, number, len(leaves), index),
+                        blob=_build_blob_name(job, part, number, len(leaves), index),
                         rows=file.rows,
                         size=file.size,
                         sha256=file.sha256,
@@ -208,11 +208,11 @@ class DownloadWork:
                 await self._quota.free(job.owner, job_id)
 
 
-def _error_text(error: WorkspaceError) -> str:
+def _format_error(error: WorkspaceError) -> str:
     """Return the error text of a failed job; quota errors include the code for callers to test."""
     return f"{error.code}: {error.detail}" if error.kind is Kind.STORAGE_FULL else error.detail
 
 
-def _blob_name(job: Job, part: Part, number: int, columns: int, index: int) -> str:
+def _build_blob_name(job: Job, part: Part, number: int, columns: int, index: int) -> str:
     # The name contains the number of columns: a late retry must not replace a file that was rewritten with more.
-    return f"{job_prefix(job.id)}{part.connection}/{number:05d}-{columns}-{index:05d}.{job.format}"
+    return f"{build_job_prefix(job.id)}{part.connection}/{number:05d}-{columns}-{index:05d}.{job.format}"

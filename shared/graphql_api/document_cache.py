@@ -148,19 +148,19 @@ class _SelectionMerger:
         """Return a definition or selection with merged subselections, and its number."""
         subselections: SelectionSetNode | None = getattr(node, "selection_set", None)
         if subselections is None:
-            return node, self._number((*_selection_key(node), None))
-        selections, number = self._selections(subselections.selections)
+            return node, self._assign_number((*_selection_key(node), None))
+        selections, number = self._merge_selections(subselections.selections)
         prepared = replace(node, selection_set=replace(subselections, selections=selections))
-        return prepared, self._number((*_selection_key(node), number))
+        return prepared, self._assign_number((*_selection_key(node), number))
 
-    def _selections(self, selections: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
+    def _merge_selections(self, selections: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
         cached: dict[int, Any] = {}
         for selection in selections:
             prepared, number = self.merge(selection)
             cached.setdefault(number, prepared)
-        return tuple(cached.values()), self._number(tuple(cached))
+        return tuple(cached.values()), self._assign_number(tuple(cached))
 
-    def _number(self, key: object) -> int:
+    def _assign_number(self, key: object) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
 

@@ -65,10 +65,10 @@ class _Measure:
     ) -> None:
         self._operation = operation
         defaults = {
-            one.variable.name.value: int(one.default_value.value)
-            for one in operation.variable_definitions or ()
+            each.variable.name.value: int(each.default_value.value)
+            for each in operation.variable_definitions or ()
             # Longer literals exceed the type Int and cannot be page sizes.
-            if isinstance(one.default_value, IntValueNode) and len(one.default_value.value) <= _INT_DIGITS
+            if isinstance(each.default_value, IntValueNode) and len(each.default_value.value) <= _INT_DIGITS
         }
         self._variables = {**defaults, **variables}
         self._fragments = {
@@ -78,44 +78,44 @@ class _Measure:
 
     def measure(self) -> _Weight:
         """Return the weight of the whole operation."""
-        return self._selections(self._operation.selection_set, root=True)
+        return self._measure_selections(self._operation.selection_set, root=True)
 
-    def _selections(self, selections: SelectionSetNode, *, root: bool) -> _Weight:
-        weights = [self._selection(selection, root=root) for selection in selections.selections]
-        return _Weight(max((one.depth for one in weights), default=0), sum(one.cost for one in weights))
+    def _measure_selections(self, selections: SelectionSetNode, *, root: bool) -> _Weight:
+        weights = [self._measure_selection(selection, root=root) for selection in selections.selections]
+        return _Weight(max((each.depth for each in weights), default=0), sum(each.cost for each in weights))
 
-    def _selection(self, selection: Any, *, root: bool) -> _Weight:
+    def _measure_selection(self, selection: Any, *, root: bool) -> _Weight:
         if isinstance(selection, FieldNode):
-            return self._field(selection, root=root)
+            return self._measure_field(selection, root=root)
         if isinstance(selection, FragmentSpreadNode):
-            return self._fragment(selection.name.value, root=root)
-        return self._selections(selection.selection_set, root=root)
+            return self._measure_fragment(selection.name.value, root=root)
+        return self._measure_selections(selection.selection_set, root=root)
 
-    def _fragment(self, name: str, *, root: bool) -> _Weight:
+    def _measure_fragment(self, name: str, *, root: bool) -> _Weight:
         key = (name, root)
         if key not in self._fragment_weights:
-            self._fragment_weights[key] = self._selections(self._fragments[name].selection_set, root=root)
+            self._fragment_weights[key] = self._measure_selections(self._fragments[name].selection_set, root=root)
         return self._fragment_weights[key]
 
-    def _field(self, field: FieldNode, *, root: bool) -> _Weight:
+    def _measure_field(self, field: FieldNode, *, root: bool) -> _Weight:
         name = field.name.value
         if name in _INTROSPECTION or field.selection_set is None:
             return _Weight(1, 1)
-        subselections = self._selections(field.selection_set, root=False)
-        factor = self._page_size(field) if root and name in _ROOT_LISTS else 1
+        subselections = self._measure_selections(field.selection_set, root=False)
+        factor = self._read_page_size(field) if root and name in _ROOT_LISTS else 1
         if not root and name in _OWN_LISTS:
             factor = _OWN_LIST_COST
         return _Weight(1 + subselections.depth, 1 + factor * subselections.cost)
 
-    def _page_size(self, field: FieldNode) -> int:
+    def _read_page_size(self, field: FieldNode) -> int:
         for argument in field.arguments or ():
             if argument.name.value in ("first", "limit"):
-                size = self._number(argument.value)
+                size = self._read_number(argument.value)
                 if size is not None:
                     return min(max(size, 0), MAX_SIZE)
         return DEFAULT_SIZE
 
-    def _number(self, node: Any) -> int | None:
+    def _read_number(self, node: Any) -> int | None:
         if isinstance(node, IntValueNode):
             return int(node.value)
         value = self._variables.get(node.name.value) if isinstance(node, VariableNode) else None

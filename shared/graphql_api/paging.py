@@ -42,7 +42,7 @@ class PageRequest:
     first: int | None = None
     after: str | None = None
 
-    def size(self) -> int:
+    def read_size(self) -> int:
         """Return the requested page size.
 
         Raises:
@@ -65,11 +65,11 @@ class PageRequest:
             raise invalid(
                 "first", "must not be combined with limit or offset; use first and after, or limit and offset"
             )
-        size, start = self.size(), self._start(ordered)
-        nodes = ordered[start : start + size]
+        read_size, start = self.read_size(), self._find_start(ordered)
+        nodes = ordered[start : start + read_size]
         return ListPage(nodes, len(ordered), start + len(nodes) < len(ordered))
 
-    def _start(self, ordered: Sequence[CatalogEntry[Any]]) -> int:
+    def _find_start(self, ordered: Sequence[CatalogEntry[Any]]) -> int:
         if self.after is not None:
             last = _parse_cursor(self.after)
             # Compare keys, not positions: items inserted before the cursor must not shift the page.
@@ -89,11 +89,11 @@ def _parse_cursor(cursor: str) -> str:
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise _invalid_cursor() from None
+        raise _build_invalid_cursor() from None
     if not text.startswith("after:"):
-        raise _invalid_cursor()
+        raise _build_invalid_cursor()
     return text.removeprefix("after:")
 
 
-def _invalid_cursor() -> WorkspaceError:
+def _build_invalid_cursor() -> WorkspaceError:
     return invalid("after", "must be an endCursor or edge cursor of this list")

@@ -44,11 +44,11 @@ class GraphQLRequest:
             grouped.setdefault(stored.value.surface, []).append(stored)
         return grouped
 
-    def surfaces_of(self, connection: Connection) -> list[CatalogEntry[Surface]]:
+    def list_surfaces(self, connection: Connection) -> list[CatalogEntry[Surface]]:
         """Return the surfaces that own a connection."""
         return [self.catalog.surfaces[lookup] for lookup in self.catalog.surfaces_of(connection.lookup)]
 
-    def connections_of(self, surface: Surface) -> list[CatalogEntry[Connection]]:
+    def list_connections(self, surface: Surface) -> list[CatalogEntry[Connection]]:
         """Return the connections that a surface owns."""
         known = self.catalog.connections
         return [known[lookup] for lookup in surface.connections if lookup in known]
@@ -61,7 +61,7 @@ class GraphQLRequest:
         """
         return self.catalog.queries.get(name) or self._queries_by_name.get(name)
 
-    def status_of(self, connection: Connection) -> str:
+    def derive_connection_status(self, connection: Connection) -> str:
         """Return a connection's status."""
         return derive_status(connection.enabled, self.states.get(connection.lookup))
 

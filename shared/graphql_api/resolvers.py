@@ -23,7 +23,7 @@ QUERY = QueryType()
 MUTATION = MutationType()
 
 
-def _authorized_request(info: Info) -> GraphQLRequest:
+def _require_catalog_read(info: Info) -> GraphQLRequest:
     """Return the request if its caller has the right to read the catalog."""
     request: GraphQLRequest = info.context
     request.principal.require_right(AccessRight.CATALOG_READ)
@@ -33,7 +33,7 @@ def _authorized_request(info: Info) -> GraphQLRequest:
 @QUERY.field("queries")
 def queries(_: Any, info: Info, surface: str | None = None, **paging: Any) -> ListPage:
     """Return a page of warm queries, optionally of one surface."""
-    request = _authorized_request(info)
+    request = _require_catalog_read(info)
     if surface is None:
         return PageRequest(**paging).select(sort_by_lookup(request.catalog.queries))
     known = request.catalog.surfaces
@@ -44,41 +44,41 @@ def queries(_: Any, info: Info, surface: str | None = None, **paging: Any) -> Li
 @QUERY.field("query")
 def query(_: Any, info: Info, name: str) -> CatalogEntry[WarmQuery] | None:
     """Return a warm query by name or lookup key."""
-    return _authorized_request(info).find_query(name)
+    return _require_catalog_read(info).find_query(name)
 
 
 @QUERY.field("connections")
 def connections(_: Any, info: Info, status: str | None = None, **paging: Any) -> ListPage:
     """Return a page of connections, optionally with one status."""
-    request = _authorized_request(info)
+    request = _require_catalog_read(info)
     ordered = sort_by_lookup(request.catalog.connections)
     if status is not None:
-        ordered = [stored for stored in ordered if request.status_of(stored.value) == status]
+        ordered = [stored for stored in ordered if request.derive_connection_status(stored.value) == status]
     return PageRequest(**paging).select(ordered)
 
 
 @QUERY.field("connection")
 def connection(_: Any, info: Info, *, id: str) -> CatalogEntry[Connection] | None:  # noqa: A002  name in the GraphQL schema
     """Return a connection by id."""
-    return _authorized_request(info).catalog.connections.get(id)
+    return _require_catalog_read(info).catalog.connections.get(id)
 
 
 @QUERY.field("surfaces")
 def surfaces(_: Any, info: Info, **paging: Any) -> ListPage:
     """Return a page of surfaces."""
-    return PageRequest(**paging).select(sort_by_lookup(_authorized_request(info).catalog.surfaces))
+    return PageRequest(**paging).select(sort_by_lookup(_require_catalog_read(info).catalog.surfaces))
 
 
 @QUERY.field("surface")
 def surface(_: Any, info: Info, *, id: str) -> CatalogEntry[Surface] | None:  # noqa: A002  name in the GraphQL schema
     """Return a surface by id."""
-    return _authorized_request(info).catalog.surfaces.get(id)
+    return _require_catalog_read(info).catalog.surfaces.get(id)
 
 
 @QUERY.field("workspace")
 def workspace(_: Any, info: Info) -> dict[str, Any]:
     """Return the workspace."""
-    catalog = _authorized_request(info).catalog
+    catalog = _require_catalog_read(info).catalog
     if catalog.workspace is None:
         raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document has been applied yet.")
     counts = {
@@ -161,11 +161,11 @@ WARM_QUERY = _build_catalog_type("WarmQuery", name="name", description="descript
 WARM_QUERY.set_field("surface", lambda stored, info: info.context.catalog.surfaces.get(stored.value.surface))
 WARM_QUERY.set_field("schema", _load_columns)
 CONNECTION = _build_catalog_type("Connection", id="lookup", name="name", type="type")
-CONNECTION.set_field("status", lambda stored, info: info.context.status_of(stored.value))
-CONNECTION.set_field("surfaces", lambda stored, info: info.context.surfaces_of(stored.value))
+CONNECTION.set_field("status", lambda stored, info: info.context.derive_connection_status(stored.value))
+CONNECTION.set_field("surfaces", lambda stored, info: info.context.list_surfaces(stored.value))
 CONNECTION.set_field("stats", _build_stats)
 SURFACE = _build_catalog_type("Surface", id="lookup", name="name", description="description")
-SURFACE.set_field("connections", lambda stored, info: info.context.connections_of(stored.value))
+SURFACE.set_field("connections", lambda stored, info: info.context.list_connections(stored.value))
 SURFACE.set_field("queries", lambda stored, info: info.context.queries_by_surface.get(stored.value.lookup, []))
 
 TYPES = (

@@ -87,16 +87,16 @@ class GraphQLService:
         """
         prepared = await self._documents.load(text)
         if prepared.document is None or prepared.errors:
-            return _reject([format_error(error) for error in prepared.errors])
+            return _build_rejection([format_error(error) for error in prepared.errors])
         operation = get_operation_ast(prepared.document, operation_name)
         if operation is None:
-            return _reject([_validation_error("operationName: the document has no such operation")])
+            return _build_rejection([_build_validation_error("operationName: the document has no such operation")])
         if queries_only and operation.operation is not OperationType.QUERY:
             detail = "GET accepts only queries; use POST for a mutation."
             raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["POST"])
         exceeded = find_exceeded_limit(prepared.document, operation, variables)
         if exceeded is not None:
-            return _reject([_validation_error(exceeded)])
+            return _build_rejection([_build_validation_error(exceeded)])
         return await self._execute(principal, prepared, variables, operation_name)
 
     async def _execute(
@@ -153,15 +153,15 @@ def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
 def _to_result(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLResult:
     errors = [format_error(error) for error in (*(result.errors or ()), *failures)]
     if result.data is None and all(not error["path"] for error in errors):
-        return _reject(errors)
+        return _build_rejection(errors)
     return GraphQLResult({"data": result.data, **({"errors": errors} if errors else {})}, executed=True)
 
 
-def _reject(errors: list[dict[str, Any]]) -> GraphQLResult:
+def _build_rejection(errors: list[dict[str, Any]]) -> GraphQLResult:
     return GraphQLResult({"errors": errors}, executed=False)
 
 
-def _validation_error(message: str) -> dict[str, Any]:
+def _build_validation_error(message: str) -> dict[str, Any]:
     return {"message": message, "path": [], "extensions": {"code": VALIDATION_ERROR}}
 
 

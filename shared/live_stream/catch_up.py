@@ -82,12 +82,12 @@ class CatchUp:
         """
         if filters.since is None or not connection_id:
             return
-        failure = await self._replay_or_explain(connection_id, filters, filters.since)
+        failure = await self._try_replay(connection_id, filters, filters.since)
         if failure:
             _LOGGER.warning("replay failed; the stream is closed", extra=fields(reason=failure))
             await self._service.disconnect(connection_id, failure)
 
-    async def _replay_or_explain(self, connection_id: str, filters: StreamFilters, since: datetime) -> str:
+    async def _try_replay(self, connection_id: str, filters: StreamFilters, since: datetime) -> str:
         if self._waiting >= MAX_WAITING:
             return "Too many concurrent replays; try again."
         self._waiting += 1

@@ -19,17 +19,17 @@ MEMBER = "member"
 _DIGITS = re.compile(r"\d{1,4}", re.ASCII)
 
 
-def _instant(text: object) -> datetime:
+def _parse_instant(text: object) -> datetime:
     return parse_rfc3339(str(text))
 
 
-def _seconds(text: object) -> int:
+def _parse_seconds(text: object) -> int:
     if not _DIGITS.fullmatch(str(text)):
         raise ValueError(f"must be an integer between 1 and {MAX_WINDOW_SECONDS}")
     return int(str(text))
 
 
-def _window(seconds: int) -> int:
+def _check_window(seconds: int) -> int:
     if not 1 <= seconds <= MAX_WINDOW_SECONDS:
         raise ValueError(f"must be an integer between 1 and {MAX_WINDOW_SECONDS}")
     return seconds
@@ -50,18 +50,18 @@ class StreamFilters(BaseModel):
 
     connection: OptionalText = Field(None, description="Lookup of the only connection in the stream.")
     surface: OptionalText = Field(None, description="Lookup of the surface whose connections are in the stream.")
-    since: Annotated[datetime, BeforeValidator(_instant)] | None = Field(
+    since: Annotated[datetime, BeforeValidator(_parse_instant)] | None = Field(
         None, description="RFC 3339; impulses measured since then are replayed first."
     )
     window_seconds: (
-        Annotated[int, BeforeValidator(_seconds), AfterValidator(_window), WithJsonSchema(_WINDOW)] | None
+        Annotated[int, BeforeValidator(_parse_seconds), AfterValidator(_check_window), WithJsonSchema(_WINDOW)] | None
     ) = Field(
         None,
         alias="windowSec",
         description="1 to 3600; impulses measured in this number of seconds before now are replayed first.",
     )
 
-    def replay_start(self, now: datetime) -> datetime | None:
+    def find_replay_start(self, now: datetime) -> datetime | None:
         """Return the instant at which the replay starts; None without a replay.
 
         Raises:
@@ -79,7 +79,7 @@ class StreamFilters(BaseModel):
         Raises:
             WorkspaceError: as ``begins_at``.
         """
-        since = self.replay_start(now)
+        since = self.find_replay_start(now)
         if since is None:
             return {}
         state = {"connection": self.connection, "surface": self.surface, "since": rfc3339(since)}

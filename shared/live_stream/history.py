@@ -69,7 +69,7 @@ class History:
         """
         rows = self._page_rows
         while connections:
-            page = await self._page(connections, since, until, rows)
+            page = await self._read_page(connections, since, until, rows)
             if page:
                 yield page
             if len(page) < rows:
@@ -83,11 +83,11 @@ class History:
                     "since", "too many impulses have the same timestamp; choose a later start", code="QUERY_TOO_LARGE"
                 )
 
-    async def _page(
+    async def _read_page(
         self, connections: Sequence[str], since: datetime, until: datetime, rows: int
     ) -> list[StoredImpulse]:
-        listed = ", ".join(f'"{connection}"' for connection in connections)
-        text = _QUERY.format(connections=listed, rows=rows)
+        lookups = ", ".join(f'"{connection}"' for connection in connections)
+        text = _QUERY.format(connections=lookups, rows=rows)
         bounds = {name: f"datetime({rfc3339(instant)})" for name, instant in ((_FROM, since), (_TO, until))}
         query = EngineQuery(text, bounds, rows, TIMEOUT_SECONDS)
         result = await self._engine.execute(query)

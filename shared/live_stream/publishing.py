@@ -52,7 +52,7 @@ class RecentImpulses:
         del self._until[key]
         return False
 
-    def note(self, group: str, text: bytes) -> None:
+    def remember(self, group: str, text: bytes) -> None:
         """Remember an impulse; an impulse without an id is ignored."""
         prefix = _id_prefix(text)
         if not prefix:
@@ -162,7 +162,7 @@ class LivePublisher:
         tasks = [self._publish_all(group, batch, done, pauses=pauses) for group, batch in unpublished.items()]
         failed = [error for error in await asyncio.gather(*tasks, return_exceptions=True) if error is not None]
         if failed:
-            self._report(partition, len(events), failed[0])
+            self._record_failure(partition, len(events), failed[0])
             raise failed[0]
         done.clear()
 
@@ -207,7 +207,7 @@ class LivePublisher:
             self.counters.repeated += 1
             return
         await self._publish(group, event)
-        self._repeats.note(group, event.body)
+        self._repeats.remember(group, event.body)
 
     async def _publish(self, group: str, event: HubEvent) -> None:
         for attempt in range(1, ATTEMPTS + 1):
@@ -227,7 +227,7 @@ class LivePublisher:
                 return
             await self._sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1))  # noqa: S311  no secret
 
-    def _report(self, partition: str, events: int, error: BaseException) -> None:
+    def _record_failure(self, partition: str, events: int, error: BaseException) -> None:
         self.counters.failures += 1
         _LOGGER.warning(
             "cannot publish impulses to the live stream",

@@ -86,7 +86,7 @@ class Replay:
             await self._progress.wait_for_live()
             if not stream.has_overflowed():
                 break
-            replay_from = max(since, seen.oldest_remembered(since))
+            replay_from = max(since, seen.find_oldest_remembered(since))
         await stream.release(seen.contains)
 
 
@@ -122,6 +122,6 @@ class SentImpulses:
         impulse = parse(text)
         return (impulse["Metadata"]["ConnectionLookup"], impulse["ID"]) in self._sent
 
-    def oldest_remembered(self, since: datetime) -> datetime:
+    def find_oldest_remembered(self, since: datetime) -> datetime:
         """Return the instant from which all sent impulses are remembered."""
         return next(iter(self._sent.values())) if self._has_evicted else since

@@ -13,7 +13,7 @@ from shared.live_stream.audience import Audience
 from shared.live_stream.credentials import Listener
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.ports import ALL_STREAMS, MessageService, OpenStream, ResumePrincipal
-from shared.live_stream.stream_quota import StreamQuota, group_of
+from shared.live_stream.stream_quota import StreamQuota, build_member_group
 from shared.observability.logs import fields, get_logger
 from shared.telemetry.ports import CurrentCatalog
 from shared.timestamps import now
@@ -66,7 +66,7 @@ class LiveStream:
         Raises:
             WorkspaceError: INVALID for ``since`` combined with ``windowSec``; NOT_FOUND for an unknown lookup.
         """
-        filters.replay_start(now())
+        filters.find_replay_start(now())
         return filters.select_connections(await self._catalog())
 
     async def admit(self, principal: Principal, filters: StreamFilters, stream_id: str) -> StreamAdmission:
@@ -84,7 +84,7 @@ class LiveStream:
         await self._quota.take(principal.member_id, stream_id)
         self._audience.expect(groups)
         return StreamAdmission(
-            Listener.from_principal(principal).name, (ALL_STREAMS, group_of(principal.member_id), *groups)
+            Listener.from_principal(principal).name, (ALL_STREAMS, build_member_group(principal.member_id), *groups)
         )
 
     async def end(self, member_id: str, stream_id: str) -> None:

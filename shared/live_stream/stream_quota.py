@@ -24,7 +24,7 @@ _REMEMBERED: Final = 10_000
 _LOGGER = get_logger("live")
 
 
-def group_of(member_id: str) -> str:
+def build_member_group(member_id: str) -> str:
     """Return the group at the message service that holds all streams of a member."""
     return f"_member.{hashlib.sha256(member_id.encode()).hexdigest()}"
 
@@ -69,9 +69,9 @@ class StreamQuota:
         if self._clock() < self._full_until.get(member_id, 0.0):
             raise _count_rejection(limit)
         try:
-            is_taken = await self._take(member_id, stream_id, limit)
+            is_taken = await self._try_take(member_id, stream_id, limit)
             if not is_taken and await self._free_ended(member_id):
-                is_taken = await self._take(member_id, stream_id, limit)
+                is_taken = await self._try_take(member_id, stream_id, limit)
         except WorkspaceError as error:
             # A failing quota store must not reject callers.
             _LOGGER.warning("live streams are not counted: %s", error.detail)
@@ -91,7 +91,7 @@ class StreamQuota:
         await self._places.free(member_id, Purpose.STREAMS, [stream_id])
         self._full_until.pop(member_id, None)
 
-    async def _take(self, member_id: str, stream_id: str, limit: int) -> bool:
+    async def _try_take(self, member_id: str, stream_id: str, limit: int) -> bool:
         return await self._places.take(member_id, Purpose.STREAMS, stream_id, at=self._clock(), limit=limit)
 
     async def _free_ended(self, member_id: str) -> bool:
@@ -103,7 +103,7 @@ class StreamQuota:
             self._compared_at.clear()
         self._compared_at[member_id] = at
         held = await self._places.held(member_id, Purpose.STREAMS)
-        open_ids = {reader.connection_id async for reader in self._service.list_streams(group_of(member_id))}
+        open_ids = {reader.connection_id async for reader in self._service.list_streams(build_member_group(member_id))}
         settled = at - HANDSHAKE_SECONDS
         ended = [place.id for place in held if place.id not in open_ids and place.taken_at < settled]
         if ended:

@@ -65,7 +65,9 @@ class ProtocolSession:
     async def _call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         found = next((tool for tool in self._capabilities.tools if tool.name == params.name), None)
         if found is None:
-            raise _invalid(f"The tool {params.name!r} does not exist, or this token has no right to use it.")
+            raise _build_invalid_params(
+                f"The tool {params.name!r} does not exist, or this token has no right to use it."
+            )
         started = time.perf_counter()
         result = await _run_tool(found, params.arguments or {})
         text_content = json.dumps(result.content, ensure_ascii=False)
@@ -89,9 +91,13 @@ class ProtocolSession:
         page, cursor = _select_page(self._capabilities.resources, params)
         resources = [
             types.Resource(
-                uri=one.uri, name=one.name, title=one.title, description=one.description, mime_type="application/json"
+                uri=item.uri,
+                name=item.name,
+                title=item.title,
+                description=item.description,
+                mime_type="application/json",
             )
-            for one in page
+            for item in page
         ]
         return types.ListResourcesResult(resources=resources, next_cursor=cursor)
 
@@ -111,7 +117,7 @@ class ProtocolSession:
 
     async def _read_resource(self, _: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
-        found = next((one for one in self._capabilities.resources if one.uri == uri), None)
+        found = next((item for item in self._capabilities.resources if item.uri == uri), None)
         if found is None:
             raise MCPError(types.INVALID_PARAMS, f"The resource {uri!r} does not exist.", {"uri": uri})
         text = json.dumps(found.content, ensure_ascii=False)
@@ -120,12 +126,12 @@ class ProtocolSession:
 
     async def _list_prompts(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         page, cursor = _select_page(self._capabilities.prompts, params)
-        return types.ListPromptsResult(prompts=[_to_prompt(one) for one in page], next_cursor=cursor)
+        return types.ListPromptsResult(prompts=[_to_prompt(item) for item in page], next_cursor=cursor)
 
     async def _get_prompt(self, _: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        found = next((one for one in self._capabilities.prompts if one.name == params.name), None)
+        found = next((item for item in self._capabilities.prompts if item.name == params.name), None)
         if found is None:
-            raise _invalid(f"The prompt {params.name!r} does not exist.")
+            raise _build_invalid_params(f"The prompt {params.name!r} does not exist.")
         message = types.TextContent(type="text", text=_fill_template(found, params.arguments or {}))
         return types.GetPromptResult(
             description=found.description, messages=[types.PromptMessage(role="user", content=message)]
@@ -165,8 +171,8 @@ def _to_tool(tool: Tool) -> types.Tool:
 
 def _to_prompt(prompt: Prompt) -> types.Prompt:
     arguments = [
-        types.PromptArgument(name=one.name, description=one.description, required=one.required)
-        for one in prompt.arguments
+        types.PromptArgument(name=item.name, description=item.description, required=item.required)
+        for item in prompt.arguments
     ]
     return types.Prompt(name=prompt.name, title=prompt.title, description=prompt.description, arguments=arguments)
 
@@ -176,7 +182,7 @@ def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
     for argument in prompt.arguments:
         value = arguments.get(argument.name) or DEFAULTS.get(argument.name)
         if value is None:
-            raise _invalid(f"The argument {argument.name!r} is required.")
+            raise _build_invalid_params(f"The argument {argument.name!r} is required.")
         text = text.replace(f"{{{argument.name}}}", value)
     return text
 
@@ -184,11 +190,11 @@ def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
 def _select_page[T](items: Sequence[T], params: types.PaginatedRequestParams | None) -> tuple[Sequence[T], str | None]:
     cursor = params.cursor if params else None
     if cursor is not None and cursor not in {str(start) for start in range(PAGE_SIZE, len(items), PAGE_SIZE)}:
-        raise _invalid("The cursor does not belong to this list.")
+        raise _build_invalid_params("The cursor does not belong to this list.")
     start = int(cursor or 0)
     end = start + PAGE_SIZE
     return items[start:end], str(end) if end < len(items) else None
 
 
-def _invalid(message: str) -> MCPError:
+def _build_invalid_params(message: str) -> MCPError:
     return MCPError(types.INVALID_PARAMS, message)

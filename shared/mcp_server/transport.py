@@ -45,8 +45,8 @@ async def handle_request(
     body = b"" if parse_error else request.body
     async with manager.run():
         await manager.handle_request(_build_scope(request), _build_receive(body), collector.send)
-    reply = _to_problem_reply(collector.reply())
-    return _add_parse_error(reply, parse_error) if parse_error else reply
+    build_reply = _to_problem_reply(collector.build_reply())
+    return _add_parse_error(build_reply, parse_error) if parse_error else build_reply
 
 
 async def _find_parse_error(body: bytes) -> str:
@@ -57,22 +57,22 @@ async def _find_parse_error(body: bytes) -> str:
     return ""
 
 
-def _add_parse_error(reply: Reply, parse_error: str) -> Reply:
+def _add_parse_error(build_reply: Reply, parse_error: str) -> Reply:
     """Return a reply; a JSON-RPC parse error (section 5.1) gets the reason of the strict parser."""
-    document = json.loads(reply.body)
+    document = json.loads(build_reply.body)
     if document.get("error", {}).get("code") == PARSE_ERROR:
         document["error"]["message"] = f"Parse error: {parse_error}"
         document["id"] = None
-        reply.body = json_bytes(document)
-    return reply
+        build_reply.body = json_bytes(document)
+    return build_reply
 
 
-def _to_problem_reply(reply: Reply) -> Reply:
+def _to_problem_reply(build_reply: Reply) -> Reply:
     """Return the transport's reply; convert a plain-text error to the problem document of other routes."""
-    if reply.status < _FIRST_ERROR or reply.headers.get("Content-Type", "").startswith(JSON):
-        return reply
-    error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", reply.body.decode())
-    return problem_reply(error, request_id.get(), HTTPStatus(reply.status))
+    if build_reply.status < _FIRST_ERROR or build_reply.headers.get("Content-Type", "").startswith(JSON):
+        return build_reply
+    error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", build_reply.body.decode())
+    return problem_reply(error, request_id.get(), HTTPStatus(build_reply.status))
 
 
 class _ReplyCollector:
@@ -90,7 +90,7 @@ class _ReplyCollector:
         else:
             self._body += message.get("body", b"")
 
-    def reply(self) -> Reply:
+    def build_reply(self) -> Reply:
         headers = {name.title(): value for name, value in self._headers.items() if name.lower() != "content-length"}
         return Reply(self._status, bytes(self._body), headers)
 

@@ -13,12 +13,12 @@ from shared.openapi.paths import (
     HEADERS,
     build_operation,
     build_path_template,
+    build_problem_name,
     build_problem_response,
-    problem_name,
 )
 from shared.openapi.schemas import Schema, SchemaRegistry
 from shared.openapi.tables import build_table_paths
-from shared.openapi.warm_queries import build_query_operation, query_path
+from shared.openapi.warm_queries import build_query_operation, build_query_path
 from shared.warm_queries.ports import Column
 
 VERSION = "3.1.1"
@@ -120,7 +120,7 @@ def build_document(
             "contact": {"name": "The workspace's administrators"},
         },
         "servers": [{"url": server or "/", "description": "This service.", "x-internal": False}],
-        "tags": [{"name": name, "description": TAGS.get(name, name)} for name in sorted(set(_tags(paths)))],
+        "tags": [{"name": name, "description": TAGS.get(name, name)} for name in sorted(set(_list_tags(paths)))],
         "paths": {path: paths[path] for path in sorted(paths)},
         "components": {
             "securitySchemes": {
@@ -128,18 +128,20 @@ def build_document(
             },
             "headers": HEADERS,
             "schemas": {**dict(sorted(schemas.named.items())), "Problem": _PROBLEM},
-            "responses": {problem_name(status): build_problem_response(status) for status in _statuses(paths)},
+            "responses": {
+                build_problem_name(status): build_problem_response(status) for status in _list_problem_statuses(paths)
+            },
         },
     }
 
 
-def _tags(paths: Mapping[str, Mapping[str, Schema]]) -> Iterable[str]:
+def _list_tags(paths: Mapping[str, Mapping[str, Schema]]) -> Iterable[str]:
     return (
         tag for methods in paths.values() for operation_object in methods.values() for tag in operation_object["tags"]
     )
 
 
-def _statuses(paths: Mapping[str, Mapping[str, Schema]]) -> list[int]:
+def _list_problem_statuses(paths: Mapping[str, Mapping[str, Schema]]) -> list[int]:
     """Return the statuses that paths reference as shared problem documents."""
     responses = (operation_object["responses"] for methods in paths.values() for operation_object in methods.values())
     return sorted({int(status) for each in responses for status, body in each.items() if "$ref" in body})
@@ -152,7 +154,7 @@ type Columns = Callable[[WarmQuery], Awaitable[Sequence[Column] | None]]
 """Function that returns the columns of a query, None if unknown."""
 
 
-async def describe(
+async def build_caller_document(
     operations: Sequence[Operation],
     principal: Principal,
     features: Collection[str],
@@ -171,11 +173,11 @@ async def describe(
         columns: returns the columns of a query.
         server: URL of the service; empty for the URL that served the document.
     """
-    allowed = {one.name: one for one in operations if is_usable(one, principal, features)}
+    allowed = {operation.name: operation for operation in operations if is_usable(operation, principal, features)}
     schemas = SchemaRegistry()
     concrete: dict[str, Mapping[str, Schema]] = {}
     if EXECUTE in allowed:
-        concrete |= await _queries(allowed[EXECUTE], catalog, columns, schemas)
+        concrete |= await _build_query_paths(allowed[EXECUTE], catalog, columns, schemas)
     concrete |= build_table_paths(allowed, catalog, schemas)
     workspace = catalog.workspace
     title = f"{workspace.name}: Industrial Data Workspace" if workspace else "Industrial Data Workspace"
@@ -183,12 +185,12 @@ async def describe(
     return build_document(allowed.values(), title, about, concrete, schemas, server=server)
 
 
-async def _queries(
+async def _build_query_paths(
     execute: Operation, catalog: Catalog, columns: Columns, schemas: SchemaRegistry
 ) -> dict[str, Mapping[str, Schema]]:
     approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
     columns_of_queries = await asyncio.gather(*(columns(stored.value) for stored in approved))
     return {
-        query_path(stored.value): {"get": build_query_operation(execute, stored, columns_of_query, schemas)}
+        build_query_path(stored.value): {"get": build_query_operation(execute, stored, columns_of_query, schemas)}
         for stored, columns_of_query in zip(approved, columns_of_queries, strict=True)
     }

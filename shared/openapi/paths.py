@@ -38,11 +38,15 @@ def build_operation(operation: Operation, schemas: SchemaRegistry) -> Schema:
         "tags": [operation.group],
         "summary": operation.summary,
         "description": describe_access(operation),
-        "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_header_parameters(operation)],
+        "parameters": [
+            *_build_path_parameters(operation),
+            *_build_query_parameters(operation),
+            *_build_header_parameters(operation),
+        ],
         "responses": build_responses(operation, schemas),
         "security": [] if operation.access is Access.PUBLIC else [{BEARER: []}],
     }
-    body = _request_body(operation, schemas)
+    body = _build_request_body(operation, schemas)
     return {**operation_object, "requestBody": body} if body else operation_object
 
 
@@ -77,7 +81,7 @@ def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
 def build_error_response(operation: Operation, status: int, schemas: SchemaRegistry) -> Schema:
     """Return the Response Object of an error: a shared problem document, or the operation's own error form."""
     if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return {"$ref": f"#/components/responses/{problem_name(status)}"}
+        return {"$ref": f"#/components/responses/{build_problem_name(status)}"}
     shape, example = operation.docs.errors
     header = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.answers[0].forms)
     operation_object = build_response(header, schemas, limited=status != _UNAUTHENTICATED)
@@ -110,10 +114,10 @@ def build_response(answer: DocumentedReply, schemas: SchemaRegistry, *, limited:
 
 def list_error_statuses(operation: Operation) -> list[int]:
     """Return the statuses of an operation's errors: implied by its declaration, and its own."""
-    return sorted({*_implied_statuses(operation), *operation.docs.refusals})
+    return sorted({*_list_implied_statuses(operation), *operation.docs.refusals})
 
 
-def problem_name(status: int) -> str:
+def build_problem_name(status: int) -> str:
     """Return the name of a status's problem document under ``components``."""
     return HTTPStatus(status).phrase.replace(" ", "").replace("-", "")
 
@@ -138,7 +142,7 @@ def build_problem_response(status: int) -> Schema:
     return {**operation_object, "headers": {**_PROBLEM_HEADERS.get(status, {}), **limits, **TRACE_HEADER}}
 
 
-def _header(description: str, *, required: bool = True) -> Schema:
+def _build_header(description: str, *, required: bool = True) -> Schema:
     return {"description": description, "required": required, "schema": {"type": "string"}}
 
 
@@ -146,28 +150,28 @@ _UNAUTHENTICATED = 401
 """A 401 reply has no rate-limit headers, because its caller is unknown."""
 
 HEADERS: Schema = {
-    "RateLimit": _header(
+    "RateLimit": _build_header(
         'Remaining requests of the caller: `"default";r=599;t=60`, requests and seconds until the limit is restored '
         "(draft-ietf-httpapi-ratelimit-headers-10).",
         required=False,
     ),
-    "RateLimit-Policy": _header(
+    "RateLimit-Policy": _build_header(
         'Limit of the caller: `"default";q=600;w=60`, requests per window in seconds.', required=False
     ),
-    "x-request-id": _header("Identifies the request in the service log: the caller's own id, or a new one."),
+    "x-request-id": _build_header("Identifies the request in the service log: the caller's own id, or a new one."),
 }
 """Headers of many replies, by their names under ``components``."""
 
 LIMIT_HEADERS: Schema = {name: {"$ref": f"#/components/headers/{name}"} for name in ("RateLimit", "RateLimit-Policy")}
 TRACE_HEADER: Schema = {"x-request-id": {"$ref": "#/components/headers/x-request-id"}}
 _PROBLEM_HEADERS = {
-    401: {"WWW-Authenticate": _header("`Bearer`.")},
-    429: {"Retry-After": _header("Seconds to wait.")},
-    503: {"Retry-After": _header("Seconds to wait; missing if waiting does not help.", required=False)},
+    401: {"WWW-Authenticate": _build_header("`Bearer`.")},
+    429: {"Retry-After": _build_header("Seconds to wait.")},
+    503: {"Retry-After": _build_header("Seconds to wait; missing if waiting does not help.", required=False)},
 }
 
 
-def _implied_statuses(operation: Operation) -> Iterator[int]:
+def _list_implied_statuses(operation: Operation) -> Iterator[int]:
     yield 500
     if f"/{operation.route}" not in ALWAYS_ADMITTED:
         yield 503
@@ -187,7 +191,7 @@ def _implied_statuses(operation: Operation) -> Iterator[int]:
         yield 431
 
 
-def _path_parameters(operation: Operation) -> list[Schema]:
+def _build_path_parameters(operation: Operation) -> list[Schema]:
     return [
         {
             "name": name,
@@ -234,7 +238,7 @@ _LOOKUPS = {
 """Examples of lookup keys by the second segment of a route."""
 
 
-def _query_parameters(operation: Operation) -> list[Schema]:
+def _build_query_parameters(operation: Operation) -> list[Schema]:
     declared = [{**one, "in": "query"} for one in operation.docs.query]
     if operation.query is NoQuery:
         return declared
@@ -243,7 +247,7 @@ def _query_parameters(operation: Operation) -> list[Schema]:
     ]
 
 
-def _header_parameters(operation: Operation) -> list[Schema]:
+def _build_header_parameters(operation: Operation) -> list[Schema]:
     return [
         {
             **header,
@@ -256,25 +260,25 @@ def _header_parameters(operation: Operation) -> list[Schema]:
     ]
 
 
-def _request_body(operation: Operation, schemas: SchemaRegistry) -> Schema:
+def _build_request_body(operation: Operation, schemas: SchemaRegistry) -> Schema:
     takes: Any = operation.docs.body_schema
     if operation.body is NoBody and takes is None:
         return {}
     longest = operation.body_limit
-    schema = _body_schema(operation, schemas) if takes is None else limit_lengths(takes, longest)
+    schema = _build_body_schema(operation, schemas) if takes is None else limit_lengths(takes, longest)
     example = {} if operation.docs.example is None else {"example": operation.docs.example}
-    required = takes is not None or _needs_members(operation.body)
+    required = takes is not None or _has_required_members(operation.body)
     return {"required": required, "content": {JSON: {"schema": schema, **example}}}
 
 
-def _body_schema(operation: Operation, schemas: SchemaRegistry) -> Schema:
+def _build_body_schema(operation: Operation, schemas: SchemaRegistry) -> Schema:
     if operation.unknown is not UnknownNames.REJECT:
         return schemas.register(operation.body, "validation", operation.body_limit)
     owned = operation.server_set.names if operation.server_set else ()
     return schemas.register(operation.body, "validation", operation.body_limit, ClosedBody(owned))
 
 
-def _needs_members(model: Any) -> bool:
+def _has_required_members(model: Any) -> bool:
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return True
     return any(member.is_required() for member in model.model_fields.values())

@@ -59,7 +59,7 @@ class SchemaRegistry:
             longest: maximum size of the body in bytes, 0 if unlimited.
             closed: additional accepted members; None if the body accepts any member.
         """
-        schema_copy = _schema(shape, mode)
+        schema_copy = _copy_schema(shape, mode)
         if longest:
             schema_copy = limit_lengths(schema_copy, longest)
         if closed is not None:
@@ -85,7 +85,7 @@ def inline_schema(shape: Any, mode: Mode) -> Schema:
 
 def list_parameters(model: type[BaseModel]) -> list[Schema]:
     """Return the query parameters of a model; nested types are written inline."""
-    schema_copy = _schema(model, "validation")
+    schema_copy = _copy_schema(model, "validation")
     definitions = schema_copy.get("$defs", {})
     required = schema_copy.get("required", ())
     return [
@@ -105,7 +105,7 @@ def _to_parameter(schema: Schema, definitions: dict[str, Schema]) -> Schema:
     return {**({"description": description} if description else {}), "schema": merged}
 
 
-def _schema(shape: Any, mode: Mode) -> Schema:
+def _copy_schema(shape: Any, mode: Mode) -> Schema:
     return copy.deepcopy(_build_schema(shape, mode, _TEMPLATE))
 
 
@@ -113,15 +113,15 @@ def _schema(shape: Any, mode: Mode) -> Schema:
 def _build_schema(shape: Any, mode: Mode, template: str) -> Schema:
     # Documents and tool lists are built for each caller from the same types.
     schema_copy: Schema = TypeAdapter(shape).json_schema(by_alias=True, ref_template=template, mode=mode)
-    _complete(schema_copy)
+    _add_formats(schema_copy)
     return schema_copy
 
 
-def _complete(schema: Any) -> None:
+def _add_formats(schema: Any) -> None:
     """Add the format of integers for typed clients, and remove null defaults, which add no information."""
     if isinstance(schema, list):
         for each in schema:
-            _complete(each)
+            _add_formats(each)
     if not isinstance(schema, dict):
         return
     if schema.get("type") == "integer":
@@ -130,7 +130,7 @@ def _complete(schema: Any) -> None:
         del schema["default"]
     for key, each in schema.items():
         if key not in _VALUES:
-            _complete(each)
+            _add_formats(each)
 
 
 def _close(schema: Any) -> Any:

@@ -75,7 +75,7 @@ def _build_operation(
         f"{operation_object['description']} Partitioned on `{container.partition_key_path}`; {container.data_class}."
     )
     operation_object["parameters"] = [
-        _parameter(parameter, operation, container)
+        _adjust_parameter(parameter, operation, container)
         for parameter in operation_object["parameters"]
         if parameter["name"] not in _PATH_NAMES
     ]
@@ -84,7 +84,7 @@ def _build_operation(
     return operation_object
 
 
-def _parameter(parameter: Schema, operation: Operation, container: Container) -> Schema:
+def _adjust_parameter(parameter: Schema, operation: Operation, container: Container) -> Schema:
     """Return a parameter; the partition key is required if it cannot be derived."""
     single = "{documentId}" in operation.route
     is_derived = container.partition_key_path == "/id" or operation.method == "PUT"

@@ -35,7 +35,7 @@ _PARAMETERS: Final[dict[ParameterType, Schema]] = {
 }
 
 
-def query_path(query: WarmQuery) -> str:
+def build_query_path(query: WarmQuery) -> str:
     """Return the path of a query."""
     return f"/oi-api/warm-queries/{query.lookup}"
 
@@ -56,14 +56,14 @@ def build_query_operation(
     general = [parameter for parameter in operation_object["parameters"] if parameter["in"] == "query"]
     operation_object["operationId"] = f"warmQuery_{re.sub(r'[^A-Za-z0-9]', '_', query.lookup)}"
     operation_object["summary"] = query.name
-    operation_object["description"] = _description(query)
-    operation_object["parameters"] = [*general, *map(_parameter, query.parameters)]
+    operation_object["description"] = _build_description(query)
+    operation_object["parameters"] = [*general, *map(_build_parameter, query.parameters)]
     if columns is not None:
         operation_object["responses"]["200"]["content"]["application/json"] = _type_rows(operation_object, columns)
     return operation_object
 
 
-def _description(query: WarmQuery) -> str:
+def _build_description(query: WarmQuery) -> str:
     sentences = [query.description] if query.description else []
     approval = query.approval
     if approval is not None:
@@ -79,7 +79,7 @@ def build_parameter_schema(parameter: QueryParameter) -> Schema:
     return schema
 
 
-def _parameter(parameter: QueryParameter) -> Schema:
+def _build_parameter(parameter: QueryParameter) -> Schema:
     return {
         "name": f"{PARAMETER_PREFIX}{parameter.name}",
         "in": "query",
@@ -92,12 +92,12 @@ def _parameter(parameter: QueryParameter) -> Schema:
 def _type_rows(operation_object: Schema, columns: Sequence[Column]) -> Schema:
     """Return the JSON form of the reply with typed columns."""
     form: dict[str, Any] = operation_object["responses"]["200"]["content"]["application/json"]
-    row = {"type": "object", "properties": {column.name: _column_schema(column) for column in columns}}
+    row = {"type": "object", "properties": {column.name: _build_column_schema(column) for column in columns}}
     rows = {"type": "object", "properties": {"results": {"type": "array", "items": row}}}
     return {"schema": {"allOf": [form["schema"], rows]}, "example": _build_example(form["example"], columns)}
 
 
-def _column_schema(column: Column) -> Schema:
+def _build_column_schema(column: Column) -> Schema:
     schema = _TYPES.get(column.type)
     return {} if schema is None else {"anyOf": [schema, {"type": "null"}]}
 

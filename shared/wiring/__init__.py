@@ -43,18 +43,18 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
     @cached_property
     def readiness(self) -> Readiness:
         """Checks of the stores and the query engine."""
-        return Readiness(self._probes)
+        return Readiness(self._build_probes)
 
-    def _probes(self) -> dict[str, Probe]:
+    def _build_probes(self) -> dict[str, Probe]:
         """Return one cheap check per store; rate limits are omitted, because their outage blocks no request."""
         probes: dict[str, Probe] = {
             "query engine": self.engine.ping,
             "audit log": self._check_audit_log,
             "cold data": self.cold_blobs.check,
         }
-        return probes | (self._cloud_probes() if self.on_azure else self._file_probes())
+        return probes | (self._build_azure_probes() if self.on_azure else self._build_file_probes())
 
-    def _file_probes(self) -> dict[str, Probe]:
+    def _build_file_probes(self) -> dict[str, Probe]:
         """Return checks of write access to the embedded files; one check writes, to test the disk."""
         from shared.backends.embedded.sqlite_checks import check_write, check_write_lock
 
@@ -65,7 +65,7 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
             "data stores": lambda: check_write_lock(folder / "documents.sqlite"),
         }
 
-    def _cloud_probes(self) -> dict[str, Probe]:
+    def _build_azure_probes(self) -> dict[str, Probe]:
         from shared.backends.azure.cosmos_item_store import probes as cosmos_probes
 
         token_key = self.settings.token_key
@@ -96,7 +96,7 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
             from shared.backends.azure.checkpoint_blobs import NOTES
 
             key = self.settings.checkpoint_key.partition("/")[0]
-            await asyncio.gather(self._blobs(NOTES).check(), self.key_vault.check(key))
+            await asyncio.gather(self._build_blob_store(NOTES).check(), self.key_vault.check(key))
 
     async def require_feature(self, feature: str) -> None:
         """Return if the workspace has a feature.

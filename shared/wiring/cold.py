@@ -23,12 +23,12 @@ class ColdServices(Base):
     @cached_property
     def cold_blobs(self) -> "BlobStore":
         """Container of the telemetry archive."""
-        return self._blobs(COLD)
+        return self._build_blob_store(COLD)
 
     @cached_property
     def download_blobs(self) -> "BlobStore":
         """Container of download files."""
-        return self._blobs(DOWNLOADS)
+        return self._build_blob_store(DOWNLOADS)
 
     @cached_property
     def archive(self) -> "Archive":
@@ -57,12 +57,12 @@ class ColdServices(Base):
         root = Path(tempfile.gettempdir()) if self.on_azure else self.settings.data_dir
         return root / "scratch"
 
-    def _blobs(self, container: str) -> "BlobStore":
+    def _build_blob_store(self, container: str) -> "BlobStore":
         from shared.cold_data.observed_blobs import ObservedBlobs
 
-        return ObservedBlobs(self._plain_blobs(container), container)
+        return ObservedBlobs(self._build_unobserved_store(container), container)
 
-    def _plain_blobs(self, container: str) -> "BlobStore":
+    def _build_unobserved_store(self, container: str) -> "BlobStore":
         configured = self.settings
         if self.on_azure:
             from shared.backends.azure.blobs import AzureBlobStore

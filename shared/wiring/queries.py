@@ -23,10 +23,10 @@ class QueryServices(ProvenanceServices):
         from shared.warm_queries.instrumented_engine import InstrumentedEngine
 
         configured = self.settings
-        uri, database = self._engine_uri(), configured.kusto_database
+        uri, database = self._find_engine_uri(), configured.kusto_database
         return InstrumentedEngine(KustoEngine(uri, database, configured.managed_identity_client_id), database)
 
-    def _engine_uri(self) -> str:
+    def _find_engine_uri(self) -> str:
         """Return the configured engine, else the one noted in the data directory by its host, else the default."""
         configured = self.settings
         noted = configured.data_dir / EMBEDDED_ENGINE

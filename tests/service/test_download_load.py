@@ -14,7 +14,7 @@ import pytest
 
 from bench import downloads
 from bench.memory import resident_mb
-from shared.cold_data.names import SequenceRange, batch_name, hour_folder
+from shared.cold_data.names import SequenceRange, build_batch_name, build_hour_folder
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_problem, wait_until
 
@@ -129,7 +129,7 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make
             for number, when in enumerate(at, first)
         ]
         assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
-    blobs = service.data_dir / "blobs" / "cold" / hour_folder("lathe", downloads.START)
+    blobs = service.data_dir / "blobs" / "cold" / build_hour_folder("lathe", downloads.START)
     query = f"SELECT count(DISTINCT message_id) FROM read_parquet('{blobs}/*.parquet')"
     wait_until(lambda: duckdb.connect().execute(query).fetchall(), lambda found: found == [(LONG_ROWS,)], 120)
     if merged:
@@ -175,7 +175,7 @@ def test_a_permanent_failure_fails_the_download(own_service: Service) -> None:
         service.data_dir
         / "blobs"
         / "cold"
-        / (hour_folder("lathe", downloads.START) + batch_name(SequenceRange("0", 0, 1)))
+        / (build_hour_folder("lathe", downloads.START) + build_batch_name(SequenceRange("0", 0, 1)))
     )
     blob.parent.mkdir(parents=True)
     blob.write_bytes(b"no Parquet" * 100)

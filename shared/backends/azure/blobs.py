@@ -16,8 +16,8 @@ from azure.storage.blob import BlobSasPermissions, UserDelegationKey, generate_b
 from azure.storage.blob.aio import BlobClient, BlobServiceClient
 
 from shared.backends.azure.identity import app_identity
-from shared.cold_data.observed_blobs import blob_span
-from shared.cold_data.ports import Blob, content_disposition
+from shared.cold_data.observed_blobs import open_blob_span
+from shared.cold_data.ports import Blob, format_content_disposition
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.timestamps import now
@@ -93,7 +93,7 @@ class BlobAccount:
             blob.blob_name,
             permission=BlobSasPermissions(read=True),
             expiry=expires_at,
-            content_disposition=content_disposition(file_name),
+            format_content_disposition=format_content_disposition(file_name),
             **await self._signing_key(expires_at),
         )
 
@@ -175,7 +175,7 @@ class AzureBlobStore:
         pages = self._container().list_blobs(name_starts_with=prefix).by_page()
 
         async def next_page() -> "list[Blob] | None":
-            with blob_span("list", self._name):
+            with open_blob_span("list", self._name):
                 return await _convert_errors(lambda: _next_page(pages))
 
         while (page := await next_page()) is not None:

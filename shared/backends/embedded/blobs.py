@@ -12,7 +12,7 @@ from pathlib import Path
 
 from shared.backends.embedded import durable_files
 from shared.backends.embedded.file_links import FileLink, FileLinks
-from shared.cold_data.observed_blobs import blob_span
+from shared.cold_data.observed_blobs import open_blob_span
 from shared.cold_data.ports import Blob
 from shared.errors import Kind, WorkspaceError
 
@@ -62,7 +62,7 @@ class FolderBlobStore:
         found = _blobs(self._folder, "", prefix)
 
         async def next_page() -> "list[Blob]":
-            with blob_span("list", self._folder.name):
+            with open_blob_span("list", self._folder.name):
                 return await _convert_errors(lambda: list(itertools.islice(found, _PAGE_SIZE)))
 
         while page := await next_page():

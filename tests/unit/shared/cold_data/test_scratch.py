@@ -32,9 +32,9 @@ def full(monkeypatch: pytest.MonkeyPatch, free: int, total: int = 10_000 * MEGAB
 def test_part_of_the_disk_is_reserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scratch files cannot use a gigabyte of the disk, or a tenth of a small disk."""
     full(monkeypatch, 3000 * MEGABYTE)
-    assert scratch.free_bytes(tmp_path) == 2000 * MEGABYTE
+    assert scratch.count_free_bytes(tmp_path) == 2000 * MEGABYTE
     full(monkeypatch, 300 * MEGABYTE, 1000 * MEGABYTE)
-    assert scratch.free_bytes(tmp_path) == 200 * MEGABYTE
+    assert scratch.count_free_bytes(tmp_path) == 200 * MEGABYTE
 
 
 async def test_read_is_rejected_without_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

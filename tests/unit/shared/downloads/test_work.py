@@ -179,14 +179,14 @@ async def test_files_uploaded_during_cancellation_are_deleted(
     await environment.job()
     await environment.plan_parts()
     loop = asyncio.get_running_loop()
-    write = conversion.write
+    write = conversion.write_files
 
     def write_then_cancel(*given: Any) -> Any:
         done = write(*given)
         asyncio.run_coroutine_threadsafe(environment.jobs.change("j1", Job.cancel), loop).result()
         return done
 
-    monkeypatch.setattr(conversion, "write", write_then_cancel)
+    monkeypatch.setattr(conversion, "write_files", write_then_cancel)
     await environment.work.convert("j1", 0)
     assert environment.files() == []
 

@@ -67,7 +67,7 @@ def test_window_and_since_are_exclusive() -> None:
     """A combination of ``windowSec`` and ``since`` is rejected with the name of a field."""
     filters = StreamFilters.model_validate({"windowSec": "5", "since": "2026-01-01T00:00:00Z"})
     with pytest.raises(WorkspaceError) as refused:
-        filters.replay_start(datetime.now(UTC))
+        filters.find_replay_start(datetime.now(UTC))
     assert refused.value.members["errors"]
 
 

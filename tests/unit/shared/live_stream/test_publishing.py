@@ -229,7 +229,7 @@ IDS = st.text(min_size=1, max_size=8) | st.sampled_from(['","Timestamp":"', '\\"
 def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
     """Another payload with the same id is a repeat; another id is not, with any characters."""
     repeats = RecentImpulses()
-    repeats.note("a", impulse(one))
+    repeats.remember("a", impulse(one))
     assert repeats.has("a", impulse(one, 1))
     assert repeats.has("a", impulse(other)) is (one == other)
     assert not repeats.has("b", impulse(one))
@@ -238,7 +238,7 @@ def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
 def test_text_without_id_is_not_a_repeat() -> None:
     """Text that is not an impulse is never a repeat."""
     repeats = RecentImpulses()
-    repeats.note("a", b"{}")
+    repeats.remember("a", b"{}")
     assert not repeats.has("a", b"{}")
 
 
@@ -246,9 +246,9 @@ def test_memory_is_bounded_in_time_and_number() -> None:
     """An id is forgotten after ten minutes, or after a number of other ids."""
     now = [0.0]
     repeats = RecentImpulses(2, lambda: now[0])
-    repeats.note("a", impulse("old"))
+    repeats.remember("a", impulse("old"))
     now[0] = REMEMBERED_SECONDS
     assert not repeats.has("a", impulse("old"))
     for number in range(3):
-        repeats.note("a", impulse(str(number)))
+        repeats.remember("a", impulse(str(number)))
     assert [repeats.has("a", impulse(str(number))) for number in range(3)] == [False, True, True]

@@ -13,7 +13,7 @@ from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import PlaceStore
 from shared.live_stream.ports import MessageService, OpenStream
-from shared.live_stream.stream_quota import FULL_SECONDS, HANDSHAKE_SECONDS, StreamQuota, group_of
+from shared.live_stream.stream_quota import FULL_SECONDS, HANDSHAKE_SECONDS, StreamQuota, build_member_group
 
 
 class Service:
@@ -25,7 +25,7 @@ class Service:
 
     async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Yield the open streams of the viewer."""
-        assert group == group_of("viewer@t")
+        assert group == build_member_group("viewer@t")
         self.asked += 1
         for stream in self.open:
             yield OpenStream(stream, "")

@@ -61,20 +61,20 @@ class Collector:
         return found
 
 
-def read_attributes(told: Any) -> dict[str, str | int | float | bool]:
+def read_attributes(details: Any) -> dict[str, str | int | float | bool]:
     """Return the attributes of a span, an event or a resource."""
-    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in told.attributes}
+    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in details.attributes}
 
 
 @contextmanager
 def run_collector() -> Iterator[Collector]:
     """Run a collector."""
-    made = Collector()
-    thread = threading.Thread(target=made.server.serve_forever)
+    collector = Collector()
+    thread = threading.Thread(target=collector.server.serve_forever)
     thread.start()
     try:
-        yield made
+        yield collector
     finally:
-        made.server.shutdown()
+        collector.server.shutdown()
         thread.join()
-        made.server.server_close()
+        collector.server.server_close()

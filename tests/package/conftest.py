@@ -64,12 +64,12 @@ class Cloud:
     def _key(self, member: str) -> str:
         arguments = ["apply", str(SAMPLE), "--as", ADMIN, "--issue-key", member]
         with redirect_stdout(StringIO()) as printed:
-            assert workspace.main(arguments, self._plant.deployed.services) == workspace.DONE
+            assert workspace.main(arguments, self._plant.deployment.services) == workspace.DONE
         return printed.getvalue().strip()
 
     def start(self) -> "App":
         """Start the host and the package's worker, and return them when they are ready."""
-        deployed = self._plant.deployed
+        deployed = self._plant.deployment
         options = {
             "folder": str(self._folder),
             "cosmosKey": deployed.cosmos.key,

@@ -82,16 +82,16 @@ class Worker:
         try:
             while True:
                 (size,) = SIZE.unpack(await reader.readexactly(SIZE.size))
-                asked = unpickle(await reader.readexactly(size), self._protos)
-                task = asyncio.create_task(self._handle(asked, writer))
+                parameters = unpickle(await reader.readexactly(size), self._protos)
+                task = asyncio.create_task(self._handle(parameters, writer))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
             await self._close()
 
-    async def _handle(self, asked: tuple[int, str, Any], writer: asyncio.StreamWriter) -> None:
-        number, name, content = asked
+    async def _handle(self, parameters: tuple[int, str, Any], writer: asyncio.StreamWriter) -> None:
+        number, name, content = parameters
         try:
             data = pickle.dumps((number, await self._call(name, content), ""))
         except Exception as error:  # noqa: BLE001  the host tells what happened

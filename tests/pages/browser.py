@@ -36,12 +36,14 @@ def visit(address: str) -> Iterator[Visit]:
     with sync_playwright() as playwright:
         # The sandbox of Chromium needs rights that a container does not have.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        made = Visit(browser.new_page(viewport={"width": 1400, "height": 1000}))
-        made.page.on("request", lambda request: made.origins.add(urlsplit(request.url).netloc))
-        made.page.on("pageerror", lambda error: made.complaints.append(str(error)))
-        made.page.on("console", lambda said: made.complaints.append(said.text) if said.type == "error" else None)
+        visited = Visit(browser.new_page(viewport={"width": 1400, "height": 1000}))
+        visited.page.on("request", lambda request: visited.origins.add(urlsplit(request.url).netloc))
+        visited.page.on("pageerror", lambda error: visited.complaints.append(str(error)))
+        visited.page.on(
+            "console", lambda message: visited.complaints.append(message.text) if message.type == "error" else None
+        )
         try:
-            made.page.goto(address)
-            yield made
+            visited.page.goto(address)
+            yield visited
         finally:
             browser.close()

@@ -40,9 +40,9 @@ def reject(client: httpx.Client, scope: str, amendment: str, **members: Any) -> 
 def test_lifecycle_of_an_amendment(service: Service) -> None:
     """An amendment is created as pending, approved by another principal, found by every filter and never changed."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
-    made = create(editor, "life", AmendedBy="x", AmendedAt="x", Status="approved", Extra=1)
-    assert made.status_code == 201
-    original = made.json()
+    created = create(editor, "life", AmendedBy="x", AmendedAt="x", Status="approved", Extra=1)
+    assert created.status_code == 201
+    original = created.json()
     assert original | {"AmendedAt": "", "Hash": "", "PreviousHash": ""} == {
         **BODY,
         "ScopeKey": "life",
@@ -123,10 +123,12 @@ def test_invalid_amendments_list_their_fields(service: Service, members: dict[st
 @pytest.mark.parametrize("sent", ["typo", "Other", "", 5, {"a": 1}, ["other"]])
 def test_an_unknown_reason_lists_the_allowed_ones(service: Service, sent: Any) -> None:
     """The reply to an unknown reason category contains the sent value and the allowed ones."""
-    told = check_problem(create(service.caller("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN")
-    assert told["sent"] == sent
+    details = check_problem(
+        create(service.caller("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN"
+    )
+    assert details["sent"] == sent
     categories = service.caller("viewer@t").get("/oi-api/provenance/reason-categories").json()["categories"]
-    assert told["allowed"] == categories
+    assert details["allowed"] == categories
     assert len(categories) == 7
 
 
@@ -148,35 +150,35 @@ def test_a_scope_is_required_everywhere(service: Service) -> None:
 def test_authors_cannot_decide_their_amendments(service: Service) -> None:
     """The author can neither approve nor reject an amendment, and a rejected attempt changes nothing."""
     admin = service.caller("admin@t")
-    made = create(admin, "own").json()["RecordID"]
-    check_problem(approve(admin, "own", made), 403, "MAKER_CHECKER_VIOLATION")
-    check_problem(reject(admin, "own", made), 403, "MAKER_CHECKER_VIOLATION")
+    created = create(admin, "own").json()["RecordID"]
+    check_problem(approve(admin, "own", created), 403, "MAKER_CHECKER_VIOLATION")
+    check_problem(reject(admin, "own", created), 403, "MAKER_CHECKER_VIOLATION")
     assert list_sequences(admin, scopeKey="own", status="pending") == [1]
-    check_problem(approve(service.caller("editor@t"), "own", made), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(approve(service.caller("editor@t"), "own", created), 403, "ACCESS_RIGHT_MISSING")
 
 
 def test_a_decision_is_final(service: Service) -> None:
     """A second decision is 409 with the status, also for the author; a decision cannot be decided about."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
-    made = create(editor, "decided").json()["RecordID"]
-    rejected = reject(admin, "decided", made).json()
+    created = create(editor, "decided").json()["RecordID"]
+    rejected = reject(admin, "decided", created).json()
     assert "RejectionReason" not in rejected
     assert (rejected["RejectedBy"], rejected["Meaning"]) == ("admin@t", "rejection")
-    for reply in (approve(admin, "decided", made), reject(admin, "decided", made)):
+    for reply in (approve(admin, "decided", created), reject(admin, "decided", created)):
         assert check_problem(reply, 409, "AMENDMENT_NOT_PENDING")["currentStatus"] == "rejected"
     for unknown in (rejected["RecordID"], "000000000099", "1", "x", "0000000000001"):
         check_problem(approve(admin, "decided", unknown), 404, "AMENDMENT_NOT_FOUND")
-    check_problem(approve(admin, "elsewhere", made), 404, "AMENDMENT_NOT_FOUND")
+    check_problem(approve(admin, "elsewhere", created), 404, "AMENDMENT_NOT_FOUND")
 
 
 def test_concurrent_decisions_append_one(service: Service) -> None:
     """Concurrent approvals and rejections append exactly one decision."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for number in range(1, 6):
-        made = create(editor, "race", EntityID=f"r{number}").json()["RecordID"]
+        created = create(editor, "race", EntityID=f"r{number}").json()["RecordID"]
         with ThreadPoolExecutor(8) as pool:
             replies = list(
-                pool.map(lambda turn, id_=made: (approve if turn % 2 else reject)(admin, "race", id_), range(8))
+                pool.map(lambda turn, id_=created: (approve if turn % 2 else reject)(admin, "race", id_), range(8))
             )
         assert sorted(reply.status_code for reply in replies) == [200] + [409] * 7
         chain = admin.get(f"{AMENDMENTS}/chain", params={"scopeKey": "race", "entityId": f"r{number}"}).json()
@@ -212,14 +214,14 @@ def test_the_report_of_an_entity(service: Service) -> None:
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     text = "<script>alert(1)</script> & more"
     create(editor, "page", ReasonText=text, AmendedRecord={"weight": 11, "<b>": text})
-    made = create(editor, "page").json()["RecordID"]
-    reject(admin, "page", made, RejectionReason="not <i>so</i>")
+    created = create(editor, "page").json()["RecordID"]
+    reject(admin, "page", created, RejectionReason="not <i>so</i>")
     parameters = {"scopeKey": "page", "entityId": "B-1"}
     reply = admin.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html,*/*;q=0.1"})
     assert reply.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in reply.headers["content-security-policy"]
     assert "<script>" not in reply.text
     assert "<i>" not in reply.text
-    for expected in ("editor@t", "admin@t", "data-entry-error", "rejected", "pending", "not &lt;i&gt;so", made):
+    for expected in ("editor@t", "admin@t", "data-entry-error", "rejected", "pending", "not &lt;i&gt;so", created):
         assert expected in reply.text
     assert admin.get(f"{AMENDMENTS}/chain", params=parameters).headers["content-type"] == "application/json"

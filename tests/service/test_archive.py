@@ -9,7 +9,7 @@ from tests.service.local_service import Service, wait_until
 from tests.unit.shared.cold_data.archived import folder_store, ids
 
 
-def archived(data_dir: Path, connection: str) -> list[str]:
+def read_archive(data_dir: Path, connection: str) -> list[str]:
     return asyncio.run(ids(folder_store(data_dir / "blobs"), connection))
 
 
@@ -29,10 +29,10 @@ def test_messages_are_archived_once_despite_a_kill(own_service: Service) -> None
     own_service.start()
     send(own_service, names[:20])
     send(own_service, ["last"])
-    found = wait_until(lambda: archived(own_service.data_dir, "pump-rig"), lambda found: "last" in found)
+    found = wait_until(lambda: read_archive(own_service.data_dir, "pump-rig"), lambda found: "last" in found)
     assert sorted(found) == sorted([*names, "last"])
     assert own_service.stop() == 0
-    assert archived(own_service.data_dir, "pump-rig") == found
+    assert read_archive(own_service.data_dir, "pump-rig") == found
 
 
 def test_unrouted_events_are_archived(own_service: Service) -> None:
@@ -41,7 +41,7 @@ def test_unrouted_events_are_archived(own_service: Service) -> None:
 
     own_service.start()
     send_raw(own_service.data_dir, [b"not json"], "telemetry")
-    wait_until(lambda: archived(own_service.data_dir, "_unrouted"), lambda found: len(found) == 1)
+    wait_until(lambda: read_archive(own_service.data_dir, "_unrouted"), lambda found: len(found) == 1)
     reader = HubReader(own_service.data_dir / "hub.sqlite")
     try:
         wait_until(lambda: sum(reader.committed("impulses", "archive", each) for each in "01"), lambda count: count > 0)

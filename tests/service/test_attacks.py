@@ -49,7 +49,7 @@ RANGE = {"dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00
 
 
 @pytest.fixture
-def attacked(tmp_path: Path) -> Iterator[Service]:
+def attacked_service(tmp_path: Path) -> Iterator[Service]:
     """Return the sample plant with one principal per attack and an entity with many amendments."""
     document = (ROOT / "samples" / "workspace.yaml").read_text(encoding="utf-8")
     members = [f"  - {{id: {name}@attack, name: {name}, role: {role}}}\n" for name, role in ATTACKERS.items()]
@@ -155,11 +155,11 @@ def repeat(client: httpx.Client, name: str, stop: Event, statuses: "Counter[int]
 
 async def hold_streams(url: str, headers: dict[str, str], stop: Event, statuses: "Counter[int]") -> None:
     """Open live streams without a pause and close none."""
-    held = []
+    granted = []
 
     async def open_one() -> None:
         try:
-            held.append(await connect(url, additional_headers=headers, proxy=None))
+            granted.append(await connect(url, additional_headers=headers, proxy=None))
             statuses[101] += 1
         except (WebSocketException, OSError) as error:
             response = getattr(error, "response", None)
@@ -167,7 +167,7 @@ async def hold_streams(url: str, headers: dict[str, str], stop: Event, statuses:
 
     while not stop.is_set():
         await asyncio.gather(*(open_one() for _ in range(20)))
-    await asyncio.gather(*(client.close() for client in held))
+    await asyncio.gather(*(client.close() for client in granted))
 
 
 def probe_health(url: str, stop: Event, seconds: list[float], statuses: "Counter[int]") -> None:
@@ -225,14 +225,14 @@ def run_honest_client(service: Service, folder: Path, until: float) -> Counter[i
 
 
 @pytest.mark.soak
-def test_attacks_do_not_affect_an_honest_client(attacked: Service, tmp_path: Path) -> None:
+def test_attacks_do_not_affect_an_honest_client(attacked_service: Service, tmp_path: Path) -> None:
     """During all attacks, every honest request succeeds and 99 % of health checks take less than 250 ms."""
     stop = multiprocessing.get_context("spawn").Event()
     found, health, seconds = dict[str, Counter[int]](), Counter[int](), list[float]()
-    probe = threading.Thread(target=probe_health, args=(attacked.url, stop, seconds, health))
-    with run_attacks(attacked, stop, found):
+    probe = threading.Thread(target=probe_health, args=(attacked_service.url, stop, seconds, health))
+    with run_attacks(attacked_service, stop, found):
         probe.start()
-        honest = run_honest_client(attacked, tmp_path / "tour", time.monotonic() + SECONDS)
+        honest = run_honest_client(attacked_service, tmp_path / "tour", time.monotonic() + SECONDS)
         stop.set()
         probe.join()
     assert set(honest) <= {200, 202}, honest

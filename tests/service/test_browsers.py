@@ -60,8 +60,11 @@ def test_an_allowed_origin_can_call(cors_service: Service) -> None:
 def test_an_allowed_origin_can_use_mcp(cors_service: Service) -> None:
     """An allowed origin can call the MCP server with the protocol's headers; other origins are rejected."""
     needed = ["authorization", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"]
-    asked = PREFLIGHT | {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": ",".join(needed)}
-    preflight = cors_service.anonymous().options(MCP, headers=asked)
+    parameters = PREFLIGHT | {
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": ",".join(needed),
+    }
+    preflight = cors_service.anonymous().options(MCP, headers=parameters)
     assert preflight.status_code == 204
     allowed = preflight.headers["access-control-allow-headers"].lower().split(", ")
     assert set(needed) | {"last-event-id"} <= set(allowed)

@@ -70,9 +70,9 @@ def test_the_list_merges_account_and_declarations(plant: Service, admin: httpx.C
 def test_a_store_lookup_is_rejected(admin: httpx.Client, method: str) -> None:
     """The lookup of a data store is rejected with the list of its databases."""
     reply = admin.request(method, "/oi-api/data-stores/mes/containers", json=NEW if method == "POST" else None)
-    told = check_problem(reply, 404, "DATABASE_NOT_FOUND")
-    assert told["databases"] == ["locked", "orders"]
-    assert told["detail"] == (
+    details = check_problem(reply, 404, "DATABASE_NOT_FOUND")
+    assert details["databases"] == ["locked", "orders"]
+    assert details["detail"] == (
         "`mes` is a data store; this route requires the lookup of a database. Its databases: locked, orders."
     )
     assert "databases" not in check_problem(
@@ -82,10 +82,10 @@ def test_a_store_lookup_is_rejected(admin: httpx.Client, method: str) -> None:
 
 def test_a_container_is_created_once_and_audited(admin: httpx.Client) -> None:
     """A new container is listed, is one audit event, and cannot be created again."""
-    made = admin.post(ORDERS, json=NEW)
-    assert made.status_code == 201, made.text
-    assert made.json() == {**NEW, "Declared": True, "provisioned": True}
-    assert list_containers(admin)["made"] == made.json()
+    created = admin.post(ORDERS, json=NEW)
+    assert created.status_code == 201, created.text
+    assert created.json() == {**NEW, "Declared": True, "provisioned": True}
+    assert list_containers(admin)["made"] == created.json()
     [(action, after)] = list_events(admin, "made")
     assert action == "Catalog.Container.Created"
     assert after is not None

@@ -71,8 +71,8 @@ def test_a_damaged_amendment_cannot_be_decided(own_module_service: Service, edit
     for _ in range(2):
         create(editor, "damaged")
     damage(own_module_service, "DomainAmendments", "damaged", 1, b'{"RecordID":"000000000001","x":"<script>"}')
-    told = check_problem(approve(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
-    assert told["recordId"] == "000000000001"
+    details = check_problem(approve(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
+    assert details["recordId"] == "000000000001"
     parameters = {"scopeKey": "damaged", "entityId": "B-1"}
     for address in (AMENDMENTS, f"{AMENDMENTS}/chain"):
         assert len(admin.get(address, params=parameters).json()) == 2
@@ -106,14 +106,14 @@ def test_a_decision_with_changed_filter_fields_counts(
 ) -> None:
     """A decision with changed filter fields is listed, cannot be repeated, and is marked in the report."""
     admin, scope = own_module_service.caller("admin@t"), f"forgotten {column}"
-    made = create(editor, scope).json()["RecordID"]
-    decision = approve(admin, scope, made).json()
+    created = create(editor, scope).json()["RecordID"]
+    decision = approve(admin, scope, created).json()
     assert "Verify the chain" not in read_report(admin, scope)
     change_filter_fields(own_module_service, scope, 2, f"{column} = NULL")
     reply = admin.get(AMENDMENTS, params={"scopeKey": scope})
     assert [record["RecordID"] for record in reply.json()] == ["000000000002", "000000000001"]
-    told = check_problem(reject(admin, scope, made), 409, "AMENDMENT_NOT_PENDING")
-    assert told["currentStatus"] == "approved"
+    details = check_problem(reject(admin, scope, created), 409, "AMENDMENT_NOT_PENDING")
+    assert details["currentStatus"] == "approved"
     page = read_report(admin, scope)
     assert '<span class="status">approved</span>' in page
     assert "pending" not in page
@@ -135,11 +135,11 @@ def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service
 def test_a_truncated_report_shows_all_decisions(own_module_service: Service, editor: httpx.Client) -> None:
     """If a report is cut at a thousand records, it still shows the decision about each amendment in it."""
     admin, scope = own_module_service.caller("admin@t"), "over the cap"
-    made = create(editor, scope).json()["RecordID"]
+    created = create(editor, scope).json()["RecordID"]
     with ThreadPoolExecutor(16) as pool:
         assert all(reply.status_code == 201 for reply in pool.map(lambda _: create(editor, scope), range(1_000)))
-    approve(admin, scope, made)
+    approve(admin, scope, created)
     page = read_report(admin, scope)
     assert "report is incomplete" in page
-    assert f'<h2>{made} <span class="status">approved</span>' in page
+    assert f'<h2>{created} <span class="status">approved</span>' in page
     assert page.count('<span class="status">pending</span>') == 999

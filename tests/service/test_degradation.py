@@ -97,8 +97,8 @@ class Probe:
         if not failing:
             wait_until(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 200, 60)
             return
-        told = wait_until(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 503)
-        assert check_problem(told, 503, "NOT_READY")["failing"] == list(failing)
+        details = wait_until(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 503)
+        assert check_problem(details, 503, "NOT_READY")["failing"] == list(failing)
         for stranger in (self._service.anonymous(), self._service.anonymous("x")):
             assert "failing" not in check_problem(stranger.get("/readyz"), 503, "NOT_READY")
 

@@ -43,14 +43,14 @@ type Make = Callable[[dict[str, str]], Service]
 @pytest.fixture
 def make_service(tmp_path: Path) -> Iterator[Make]:
     """Return a function that creates a service with given settings; the services are stopped after the test."""
-    made: list[Service] = []
+    created: list[Service] = []
 
     def create(environment: dict[str, str]) -> Service:
-        made.append(Service(tmp_path / "data", WORKSPACE, environment))
-        return made[-1]
+        created.append(Service(tmp_path / "data", WORKSPACE, environment))
+        return created[-1]
 
     yield create
-    for service in made:
+    for service in created:
         service.stop()
 
 
@@ -134,7 +134,7 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make
     wait_until(lambda: duckdb.connect().execute(query).fetchall(), lambda found: found == [(LONG_ROWS,)], 120)
     if merged:
         wait_until(lambda: len(list(blobs.iterdir())), lambda count: count == 1, 120)
-    wait_until(lambda: resident_mb(service.pid), lambda held: held < idle + 250, 120)
+    wait_until(lambda: resident_mb(service.pid), lambda granted: granted < idle + 250, 120)
     body = {"dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}}
     peaks = []
     for form in ("csv", "jsonl", "parquet"):

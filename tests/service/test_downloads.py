@@ -301,8 +301,8 @@ def test_a_download_is_cancelled_once(tmp_path: Path, monkeypatch: pytest.Monkey
     service = Service(tmp_path / "data", WORKSPACE).start()
     try:
         editor = service.caller("editor@t")
-        wanted = {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}
-        address = start_download(editor, "lathe", dateRange=wanted).json()["statusUrl"]
+        expected = {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}
+        address = start_download(editor, "lathe", dateRange=expected).json()["statusUrl"]
         wait_until(lambda: editor.get(address).json()["status"], lambda status: status == "running")
         assert editor.delete(address).status_code == 204
         shown = editor.get(address).json()

@@ -131,8 +131,8 @@ def test_issue_by_an_account_is_audited_with_its_token(
     """The audit event of an issued token names the Entra ID token, or the account if the token has no id."""
     account = {"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims}
     issued = entra_service.anonymous(provider.create_token(**account)).get("/workspace/api/keys/jwt").json()["Token"]
-    wanted = {"target": "AccessControl", "actionType": "Token.Issued", "limit": "1"}
-    [event] = entra_service.anonymous(issued).get("/oi-api/provenance/events/query", params=wanted).json()
+    expected = {"target": "AccessControl", "actionType": "Token.Issued", "limit": "1"}
+    [event] = entra_service.anonymous(issued).get("/oi-api/provenance/events/query", params=expected).json()
     assert event["AfterState"]["madeWith"] == {"via": "entra", "credentialId": credential}
 
 

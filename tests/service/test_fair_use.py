@@ -15,6 +15,7 @@ from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_problem, wait_until
 from tests.service.stream_client import build_stream_url, connect_stream, read_rejection, request_token
 
+UNFINISHED = ("pending", "running")
 STREAMS = 3
 BODY = {"format": "jsonl", "dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}}
 LATHE = "/oi-api/downloads/data-connections/lathe"
@@ -132,11 +133,11 @@ async def test_unfinished_downloads_are_limited(limited_service: Service) -> Non
 def wait_for_completion(client: httpx.Client) -> list[dict[str, Any]]:
     """Return the caller's downloads when all are completed."""
 
-    def listed() -> list[dict[str, Any]]:
+    def list_downloads() -> list[dict[str, Any]]:
         downloads: list[dict[str, Any]] = client.get("/oi-api/downloads").json()["downloads"]
         return downloads
 
-    return wait_until(listed, lambda all_: not any(each["status"] in ("pending", "running") for each in all_), 60)
+    return wait_until(list_downloads, lambda jobs: all(job["status"] not in UNFINISHED for job in jobs), 60)
 
 
 def test_stored_bytes_are_limited(limited_service: Service) -> None:

@@ -167,10 +167,12 @@ def fuzz(service: Service, seconds: float, seed: int) -> None:
         )
         started = time.monotonic()
         reply = caller.send(request)
-        told = f"seed {seed}, request {sent}: {operation.method} {request.url} {request.content[:500]!r}: {reply.text}"
-        assert reply.status_code != 500, told
-        assert reply.status_code < 500 or reply.headers.get("content-type", "").startswith("application/"), told
-        assert time.monotonic() - started < SLOWEST_SECONDS, told
+        details = (
+            f"seed {seed}, request {sent}: {operation.method} {request.url} {request.content[:500]!r}: {reply.text}"
+        )
+        assert reply.status_code != 500, details
+        assert reply.status_code < 500 or reply.headers.get("content-type", "").startswith("application/"), details
+        assert time.monotonic() - started < SLOWEST_SECONDS, details
         sent += 1
 
 

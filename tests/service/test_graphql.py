@@ -104,8 +104,8 @@ def test_lists_page_by_cursor_and_by_offset(reader: httpx.Client) -> None:
 
 def test_an_empty_page_has_no_cursor(reader: httpx.Client) -> None:
     """With `first: 0` the page has a next page but no cursor."""
-    asked = "{ connections(first: 0) { nodes { id } pageInfo { hasNextPage endCursor } } }"
-    page = query_data(reader, asked)["connections"]
+    parameters = "{ connections(first: 0) { nodes { id } pageInfo { hasNextPage endCursor } } }"
+    page = query_data(reader, parameters)["connections"]
     assert page == {"nodes": [], "pageInfo": {"hasNextPage": True, "endCursor": None}}
 
 
@@ -225,11 +225,11 @@ def test_execute_query_runs_approved_queries(service: Service) -> None:
     )
     assert error_codes(execute(viewer, run, p={"n": 21})) == ["FORBIDDEN"]
     assert admin.post("/oi-api/warm-queries/by-graphql/approve").status_code == 200
-    made = query_data(viewer, run, p={"n": 21})["executeQuery"]
-    assert made["rows"][0]["answer"] == 42
-    assert made["columns"] == [{"name": "answer", "type": "long"}, {"name": "at", "type": "datetime"}]
-    assert (made["meta"]["rowCount"], made["meta"]["truncated"]) == (1, False)
-    assert made["governance"]["queryApprovedBy"] == "admin@t"
+    created = query_data(viewer, run, p={"n": 21})["executeQuery"]
+    assert created["rows"][0]["answer"] == 42
+    assert created["columns"] == [{"name": "answer", "type": "long"}, {"name": "at", "type": "datetime"}]
+    assert (created["meta"]["rowCount"], created["meta"]["truncated"]) == (1, False)
+    assert created["governance"]["queryApprovedBy"] == "admin@t"
     for wrong in ({}, {"n": "x"}, {"n": 1, "m": 2}, [1], "n"):
         assert error_codes(execute(viewer, run, p=wrong)) == ["VALIDATION_ERROR"], wrong
     unknown = 'mutation { executeQuery(name: "none") { rows } }'

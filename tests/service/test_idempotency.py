@@ -21,8 +21,8 @@ def key_header(key: str) -> dict[str, str]:
 
 def list_created_events(admin: httpx.Client, name: str) -> list[Any]:
     """Return the audit events of created keys with a name."""
-    wanted = "target=AccessControl&actionType=ApiKey.Created&limit=1000"
-    events = admin.get(f"/oi-api/provenance/events/query?{wanted}").json()
+    expected = "target=AccessControl&actionType=ApiKey.Created&limit=1000"
+    events = admin.get(f"/oi-api/provenance/events/query?{expected}").json()
     return [event for event in events if event["AfterState"]["name"] == name]
 
 
@@ -116,8 +116,8 @@ def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -
     """Retries of a decision, concurrent or later, append one decision; with another key it is 409."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     scope = f"again-{verb}"
-    made = create(editor, scope).json()["RecordID"]
-    address, where = f"{AMENDMENTS}/{made}/{verb}", {"scopeKey": scope}
+    created = create(editor, scope).json()["RecordID"]
+    address, where = f"{AMENDMENTS}/{created}/{verb}", {"scopeKey": scope}
     with ThreadPoolExecutor(6) as pool:
         replies = list(pool.map(lambda _: admin.post(address, params=where, headers=key_header(verb)), range(6)))
     assert {reply.status_code for reply in replies} == {200}
@@ -126,7 +126,7 @@ def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -
     if verb == "reject":
         changed = admin.post(address, params=where, json={"RejectionReason": "no"}, headers=key_header(verb))
         check_problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
-    check_problem(approve(admin, scope, made), 409, "AMENDMENT_NOT_PENDING")
+    check_problem(approve(admin, scope, created), 409, "AMENDMENT_NOT_PENDING")
 
 
 def test_a_retried_amendment_is_stored_once(service: Service) -> None:
@@ -154,9 +154,9 @@ def test_kills_during_creation_store_each_key_once(own_service: Service) -> None
     editor, admin = own_service.start().caller("editor@t"), own_service.caller("admin@t")
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: _create_key(editor, number, answers), range(40)))
-    kept = {key["keyId"]: key["name"] for key in editor.get(KEYS).json()["keys"] if key["name"].startswith("k-")}
-    assert kept == {answer["keyId"]: f"k-{number}" for number, answer in answers.items()}
-    assert len(kept) == 40
+    remaining = {key["keyId"]: key["name"] for key in editor.get(KEYS).json()["keys"] if key["name"].startswith("k-")}
+    assert remaining == {answer["keyId"]: f"k-{number}" for number, answer in answers.items()}
+    assert len(remaining) == 40
     for number in (0, 20, 39):
         assert len(list_created_events(admin, f"k-{number}")) == 1
         assert own_service.anonymous(answers[number]["apiKey"]).get(f"{KEYS}/whoami").status_code == 200

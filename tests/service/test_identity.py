@@ -96,18 +96,20 @@ def test_lifecycle_of_an_api_key(service: Service) -> None:
     owner = service.anonymous(service.key("editor@t"))
     reply = owner.post("/workspace/api/keys", json={"name": "bench", "expiresInDays": 7})
     assert reply.status_code == 201
-    made = reply.json()
-    assert set(made) == {"keyId", "apiKey", "name", "principal", "accessRights", "createdAt", "expiresAt"}
-    mine = service.anonymous(made["apiKey"])
+    created = reply.json()
+    assert set(created) == {"keyId", "apiKey", "name", "principal", "accessRights", "createdAt", "expiresAt"}
+    mine = service.anonymous(created["apiKey"])
     assert mine.get("/workspace/api/keys/whoami").json()["principal"] == "editor@t"
     listed = wait_until(  # the time of use is stored asynchronously
-        lambda: next(key for key in owner.get("/workspace/api/keys").json()["keys"] if key["keyId"] == made["keyId"]),
+        lambda: next(
+            key for key in owner.get("/workspace/api/keys").json()["keys"] if key["keyId"] == created["keyId"]
+        ),
         lambda key: key["lastUsedAt"] is not None,
     )
     assert "apiKey" not in listed
-    assert owner.delete(f"/workspace/api/keys/{made['keyId']}").status_code == 204
+    assert owner.delete(f"/workspace/api/keys/{created['keyId']}").status_code == 204
     check_problem(mine.get("/workspace/api/keys/whoami"), 401, "UNAUTHENTICATED")
-    assert made["apiKey"].rsplit("_", 1)[1] not in service.log()
+    assert created["apiKey"].rsplit("_", 1)[1] not in service.log()
 
 
 def test_a_revoked_token_is_rejected_immediately(service: Service) -> None:
@@ -182,6 +184,6 @@ def test_files_are_readable_only_by_their_owner(own_service: Service) -> None:
         os.umask(before)
     own_service.caller("editor@t").post("/oi-api/telemetry/press", json={"value": 1})
     # The folder itself existed before the service started.
-    made = list(own_service.data_dir.rglob("*"))
-    assert len(made) > 5
-    assert [path for path in made if path.stat().st_mode & 0o077] == []
+    created = list(own_service.data_dir.rglob("*"))
+    assert len(created) > 5
+    assert [path for path in created if path.stat().st_mode & 0o077] == []

@@ -43,8 +43,8 @@ async def test_an_impulse_is_one_json_message(service: Service) -> None:
     identifier = new_message_id()
     payload = {"Pressure": 4.25, "big": 9007199254740993, "nested": {"a": [1, None, "ü"]}}
     async with connect_stream(build_stream_url(service), request_token(service, "viewer@t")) as client:
-        told = {"messageId": identifier, "ts": "2026-02-01T01:00:00+01:00", "deviceId": "rig-1"}
-        send_telemetry(service, "pump-rig", {**told, **payload})
+        details = {"messageId": identifier, "ts": "2026-02-01T01:00:00+01:00", "deviceId": "rig-1"}
+        send_telemetry(service, "pump-rig", {**details, **payload})
         [impulse] = await receive_impulses(client, 1)
     headers = impulse.pop("Headers")
     assert isinstance(headers, dict)
@@ -223,10 +223,10 @@ async def test_handshake_replies_have_rate_limit_headers(service: Service) -> No
     bearer = request_token(service, "viewer@t")
     async with connect_stream(build_stream_url(service), bearer) as listener:
         assert listener.response is not None
-        told = listener.response.headers
-        assert told["RateLimit-Policy"].endswith(";w=60")
-        assert told["RateLimit"].startswith('"default";r=')
-        assert not [name for name in told if name.lower().startswith("ce-")]
+        details = listener.response.headers
+        assert details["RateLimit-Policy"].endswith(";w=60")
+        assert details["RateLimit"].startswith('"default";r=')
+        assert not [name for name in details if name.lower().startswith("ce-")]
     refused = await read_rejection(build_stream_url(service, connection="nothing"), bearer)
     assert refused.headers["ratelimit"].startswith('"default";r=')
 
@@ -411,7 +411,7 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
     mark, total, batch = new_message_id("seam"), 6_000, 40
     url = build_stream_url(service, connection="pump-rig", since="2033-01-01T00:00:00Z")
 
-    async def pour() -> None:
+    async def send_messages() -> None:
         async with httpx.AsyncClient(base_url=service.url, headers=editor, trust_env=False, timeout=60) as http:
             for first in range(0, total, batch):
                 # Two clocks: every other message seems older than the one before.
@@ -422,7 +422,7 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
                 reply = await http.post("/oi-api/telemetry/pump-rig", json=messages)
                 assert reply.status_code == 202, reply.text
 
-    async def hear(delay: float) -> list[str]:
+    async def receive(delay: float) -> list[str]:
         await asyncio.sleep(delay)
         async with connect_stream(url, bearer) as client:
             heard = [impulse["ID"] for impulse in await receive_impulses(client, total)]
@@ -431,8 +431,8 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
                 await asyncio.wait_for(client.recv(), 0.5)
             return heard
 
-    pouring = asyncio.create_task(pour())
-    listeners = await asyncio.gather(*(hear(delay / 10) for delay in range(8)))
+    pouring = asyncio.create_task(send_messages())
+    listeners = await asyncio.gather(*(receive(delay / 10) for delay in range(8)))
     await pouring
     expected = {f"{mark}-{number}" for number in range(total)}
     for heard in listeners:

@@ -35,17 +35,17 @@ WAIT_SECONDS = 60
 async def _serve_page(ways: dict[str, list[object]], heard: asyncio.Future[dict[str, Any]]) -> AsyncIterator[str]:
     """Serve the page, store the impulses that it reports, and yield its URL."""
 
-    async def show(_: web.Request) -> web.Response:
+    async def serve_page(_: web.Request) -> web.Response:
         return web.Response(text=PAGE.replace("WAYS", json.dumps(ways)), content_type="text/html")
 
-    async def take(request: web.Request) -> web.Response:
+    async def store_impulse(request: web.Request) -> web.Response:
         if not heard.done():
             heard.set_result(json.loads(await request.text()))
         return web.Response(status=204)
 
     app = web.Application()
-    app.router.add_get("/", show)
-    app.router.add_post("/heard", take)
+    app.router.add_get("/", serve_page)
+    app.router.add_post("/heard", store_impulse)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -65,8 +65,8 @@ async def test_a_browser_receives_impulses(service: Service, tmp_path: Path) -> 
         "parameter": [build_stream_url(service, connection="lathe", token=bearer), []],
         "link": [link, []],
     }
-    told: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-    async with _serve_page(ways, told) as address:
+    details: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+    async with _serve_page(ways, details) as address:
         options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
         browser = await asyncio.create_subprocess_exec(
             str(CHROMIUM),
@@ -78,7 +78,7 @@ async def test_a_browser_receives_impulses(service: Service, tmp_path: Path) -> 
         )
         sending = asyncio.create_task(_send_telemetry(service))
         try:
-            heard = await asyncio.wait_for(told, WAIT_SECONDS)
+            heard = await asyncio.wait_for(details, WAIT_SECONDS)
         finally:
             sending.cancel()
             browser.send_signal(signal.SIGTERM)

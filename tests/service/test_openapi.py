@@ -30,7 +30,9 @@ def fetch_document(caller: httpx.Client) -> dict[str, Any]:
 
 def list_operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the operations of a document by method and path."""
-    return {(method.upper(), path): made for path, item in document["paths"].items() for method, made in item.items()}
+    return {
+        (method.upper(), path): created for path, item in document["paths"].items() for method, created in item.items()
+    }
 
 
 def test_document_is_valid(service: Service) -> None:
@@ -38,7 +40,7 @@ def test_document_is_valid(service: Service) -> None:
     document = fetch_document(service.caller("admin@t"))
     assert document["openapi"].startswith("3.1")
     validate(document)
-    names = [made["operationId"] for made in list_operations(document).values()]
+    names = [created["operationId"] for created in list_operations(document).values()]
     assert len(names) == len(set(names))
 
 
@@ -50,16 +52,16 @@ def test_approved_queries_are_operations(service: Service) -> None:
         path = f"/oi-api/warm-queries/{query['lookup']}"
         assert (path in document["paths"]) is (query["approval"] is not None)
         if query["approval"] is not None:
-            made = document["paths"][path]["get"]
-            names = {parameter["name"] for parameter in made["parameters"]}
+            created = document["paths"][path]["get"]
+            names = {parameter["name"] for parameter in created["parameters"]}
             assert names == {"timeRange", "limit", *(f"p.{one['name']}" for one in query["parameters"])}
 
 
 def test_published_tables_are_operations(service: Service) -> None:
     """A published table has paths for its exposed verbs; an unprovisioned or unpublished table has none."""
     mine = {
-        key: made
-        for key, made in list_operations(fetch_document(service.caller("admin@t"))).items()
+        key: created
+        for key, created in list_operations(fetch_document(service.caller("admin@t"))).items()
         if "/tables/" in key[1]
     }
     orders = "/oi-api/data-stores/mes/databases/orders/tables"
@@ -74,14 +76,14 @@ def test_published_tables_are_operations(service: Service) -> None:
         ("GET", "/oi-api/data-stores/lab/databases/samples/tables/results/{documentId}"),
     }
     required = {
-        key: [one["name"] for one in made["parameters"] if one["required"]]
-        for key, made in mine.items()
+        key: [one["name"] for one in created["parameters"] if one["required"]]
+        for key, created in mine.items()
         if "documentId" in key[1]
     }
     assert required["GET", f"{orders}/workorders/{{documentId}}"] == ["documentId", "partitionKey"]
     assert required["PUT", f"{orders}/workorders/{{documentId}}"] == ["documentId"]
     assert required["DELETE", f"{orders}/notes/{{documentId}}"] == ["documentId"]
-    paths = {path.split("/")[7]: made["x-partition-key-path"] for (_, path), made in mine.items()}
+    paths = {path.split("/")[7]: created["x-partition-key-path"] for (_, path), created in mine.items()}
     assert (paths["workorders"], paths["recipes"]) == ("/line", "/id")
     reader = service.caller("admin@t", scopes="Workspace.Document.Read")
     assert {method for method, path in list_operations(fetch_document(reader)) if "/tables/" in path} == {"GET"}
@@ -90,12 +92,12 @@ def test_published_tables_are_operations(service: Service) -> None:
 def test_examples_of_tables_are_accepted(service: Service) -> None:
     """The example of a table's POST can be stored, and the example of the reply equals the real reply."""
     caller = service.caller("admin@t")
-    for (method, path), made in list_operations(fetch_document(caller)).items():
+    for (method, path), created in list_operations(fetch_document(caller)).items():
         if method == "POST" and "/tables/" in path:
-            body = made["requestBody"]["content"]["application/json"]["example"]
+            body = created["requestBody"]["content"]["application/json"]["example"]
             reply = caller.post(path, json=body)
             assert reply.status_code in (201, 409), reply.text
-            shown = made["responses"]["201"]["content"]["application/json"]["example"]
+            shown = created["responses"]["201"]["content"]["application/json"]["example"]
             assert reply.status_code == 409 or reply.json() == shown
 
 
@@ -105,10 +107,10 @@ def test_conditional_requests_are_described(service: Service) -> None:
     query, document = "/oi-api/warm-queries/{lookup}", "/tables/workorders/{documentId}"
     document = next(path for _, path in mine if path.endswith(document))
     for method, path in (("PUT", query), ("DELETE", query), ("POST", f"{query}/approve"), ("DELETE", document)):
-        made = mine[method, path]
-        headers = {one["name"] for one in made["parameters"] if one["in"] == "header"}
+        created = mine[method, path]
+        headers = {one["name"] for one in created["parameters"] if one["in"] == "header"}
         assert headers == {"If-Match", "If-None-Match"}
-        assert "412" in made["responses"]
+        assert "412" in created["responses"]
     for method, path in (("PUT", query), ("POST", f"{query}/approve"), ("GET", document), ("PUT", document)):
         assert "ETag" in mine[method, path]["responses"]["200"]["headers"]
 
@@ -123,9 +125,9 @@ def test_every_path_parameter_has_an_example(service: Service) -> None:
 
 def test_every_json_body_has_an_example(service: Service) -> None:
     """Every JSON body of a request or reply has an example."""
-    for key, made in list_operations(fetch_document(service.caller("admin@t"))).items():
-        bodies = [reply.get("content", {}) for reply in made["responses"].values()]
-        bodies.append(made.get("requestBody", {}).get("content", {}))
+    for key, created in list_operations(fetch_document(service.caller("admin@t"))).items():
+        bodies = [reply.get("content", {}) for reply in created["responses"].values()]
+        bodies.append(created.get("requestBody", {}).get("content", {}))
         for body in bodies:
             if "application/json" in body:
                 assert "example" in body["application/json"], key
@@ -149,11 +151,11 @@ def test_every_example_is_valid(service: Service) -> None:
 @pytest.mark.parametrize("right", [None, *AccessRight])
 def test_document_contains_the_permitted_operations(service: Service, right: AccessRight | None) -> None:
     """A token with one access right gets the operations of that right; it gets 403 from all others."""
-    held = right or AccessRight.CATALOG_READ
-    caller = service.caller("admin@t", scopes=str(held))
+    granted = right or AccessRight.CATALOG_READ
+    caller = service.caller("admin@t", scopes=str(granted))
     shown = list_operations(fetch_document(caller))
     for operation in GUARDED:
-        if operation.right in (held, None):
+        if operation.right in (granted, None):
             assert not operation.docs.listed or (operation.method, build_path_template(operation)) in shown
         else:
             assert (operation.method, build_path_template(operation)) not in shown

@@ -34,9 +34,9 @@ def test_a_null_scope_counts_as_missing(service: Service) -> None:
     assert reply.headers["link"].endswith('target=PlatformConfig>; rel="checkpoint"')
     assert editor.post(f"{EVENTS}/verify", json={"ScopeKey": None}).json()["Target"] == "PlatformConfig"
     assert editor.post(f"{EVENTS}/verify").json()["Target"] == "PlatformConfig"
-    made = create(editor, "null").json()["RecordID"]
+    created = create(editor, "null").json()["RecordID"]
     body = {"ScopeKey": None, "RejectionReason": None, "RejectedBy": "x"}
-    rejected = admin.post(f"{AMENDMENTS}/{made}/reject?scopeKey=null", json=body).json()
+    rejected = admin.post(f"{AMENDMENTS}/{created}/reject?scopeKey=null", json=body).json()
     assert rejected["RejectedBy"] == "admin@t"
     assert "RejectionReason" not in rejected
 
@@ -174,8 +174,8 @@ def test_the_report_escapes_markup(service: Service) -> None:
         "OriginalRecord": {HOSTILE: {HOSTILE: [HOSTILE]}},
         "AmendedRecord": {HOSTILE: None},
     }
-    made = create(editor, HOSTILE, **members).json()["RecordID"]
-    assert reject(admin, HOSTILE, made, RejectionReason=HOSTILE).status_code == 200
+    created = create(editor, HOSTILE, **members).json()["RecordID"]
+    assert reject(admin, HOSTILE, created, RejectionReason=HOSTILE).status_code == 200
     where = {"scopeKey": HOSTILE, "entityId": HOSTILE}
     page = admin.get(f"{AMENDMENTS}/chain", params=where, headers={"Accept": "text/html"})
     assert page.status_code == 200

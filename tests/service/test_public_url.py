@@ -15,9 +15,9 @@ def test_links_begin_with_the_public_url(own_service: Service) -> None:
     challenge = anonymous.post("/oi-api/mcp", json={}).headers["WWW-Authenticate"]
     assert f'resource_metadata="{PUBLIC}{metadata}"' in challenge
     assert editor.get("/oi-api/openapi").json()["servers"][0]["url"] == PUBLIC
-    wanted = {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}
+    expected = {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}
     started = editor.post(
-        "/oi-api/downloads/data-connections/pump-rig", json={"dateRange": wanted}, headers={"Prefer": "wait=30"}
+        "/oi-api/downloads/data-connections/pump-rig", json={"dateRange": expected}, headers={"Prefer": "wait=30"}
     )
     [file] = started.json()["files"]
     assert file["url"].startswith(f"{PUBLIC}/files/")

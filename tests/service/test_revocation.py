@@ -82,7 +82,7 @@ class Instance:
 
 
 @pytest.fixture(scope="module")
-def other(plant: Service) -> Iterator[Instance]:
+def other_process(plant: Service) -> Iterator[Instance]:
     """Return the other process."""
     running = Instance(plant.data_dir)
     yield running
@@ -96,12 +96,12 @@ def _whoami(client: httpx.Client) -> int:
 @pytest.mark.parametrize("kind", ["key", "token"])
 def test_a_revocation_by_another_process_is_applied(plant: Service, kind: str) -> None:
     """A service that has accepted a credential rejects it after another process revoked it in the store."""
-    made = plant.anonymous(plant.key("editor@t")).post("/workspace/api/keys", json={"name": f"lost {kind}"}).json()
-    by_key = plant.anonymous(made["apiKey"])
+    created = plant.anonymous(plant.key("editor@t")).post("/workspace/api/keys", json={"name": f"lost {kind}"}).json()
+    by_key = plant.anonymous(created["apiKey"])
     token = by_key.get("/workspace/api/keys/jwt").json()["Token"]
     by_token = plant.anonymous(token)
     assert (_whoami(by_key), _whoami(by_token)) == (200, 200)
-    name = made["keyId"] if kind == "key" else jwt.decode(token, options={"verify_signature": False})["jti"]
+    name = created["keyId"] if kind == "key" else jwt.decode(token, options={"verify_signature": False})["jti"]
     command = [sys.executable, "-c", REVOKE, str(plant.data_dir / "workspace.sqlite"), kind, name]
     subprocess.run(command, cwd=ROOT, check=True, timeout=60)
     revoked_at = time.monotonic()
@@ -113,28 +113,28 @@ def test_a_revocation_by_another_process_is_applied(plant: Service, kind: str) -
         assert _whoami(by_key) == 200
 
 
-def test_a_revocation_is_applied_by_another_process(plant: Service, other: Instance) -> None:
+def test_a_revocation_is_applied_by_another_process(plant: Service, other_process: Instance) -> None:
     """Another process that has cached a token's claims rejects it after the service revoked it."""
     client = plant.caller("viewer@t")
     token = client.headers["Authorization"].removeprefix("Bearer ")
-    assert other.check(token) == "LET_IN"
+    assert other_process.check(token) == "LET_IN"
     jti = jwt.decode(token, options={"verify_signature": False})["jti"]
     assert client.delete(f"/workspace/api/keys/jwt/{jti}").status_code == 204
     check_problem(client.get("/workspace/api/keys/whoami"), 401, "UNAUTHENTICATED")
-    wait_until(lambda: other.check(token), lambda word: word == "UNAUTHENTICATED", PROMISED_SECONDS)
+    wait_until(lambda: other_process.check(token), lambda word: word == "UNAUTHENTICATED", PROMISED_SECONDS)
 
 
-def test_revoking_a_key_revokes_its_tokens(plant: Service, other: Instance) -> None:
+def test_revoking_a_key_revokes_its_tokens(plant: Service, other_process: Instance) -> None:
     """The tokens of a revoked API key are rejected, also by the other process."""
     owner = plant.anonymous(plant.key("editor@t"))
-    made = owner.post("/workspace/api/keys", json={"name": "gone"}).json()
-    token = plant.anonymous(made["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
-    wait_until(lambda: other.check(made["apiKey"]), lambda word: word == "LET_IN", PROMISED_SECONDS)
-    assert other.check(token) == "LET_IN"
-    assert owner.delete(f"/workspace/api/keys/{made['keyId']}").status_code == 204
-    for credential in (token, made["apiKey"]):
+    created = owner.post("/workspace/api/keys", json={"name": "gone"}).json()
+    token = plant.anonymous(created["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
+    wait_until(lambda: other_process.check(created["apiKey"]), lambda word: word == "LET_IN", PROMISED_SECONDS)
+    assert other_process.check(token) == "LET_IN"
+    assert owner.delete(f"/workspace/api/keys/{created['keyId']}").status_code == 204
+    for credential in (token, created["apiKey"]):
         wait_until(
-            lambda credential=credential: other.check(credential),  # type: ignore[misc]  # bound now
+            lambda credential=credential: other_process.check(credential),  # type: ignore[misc]  # bound now
             lambda word: word == "UNAUTHENTICATED",
             PROMISED_SECONDS,
         )
@@ -143,13 +143,13 @@ def test_revoking_a_key_revokes_its_tokens(plant: Service, other: Instance) -> N
 def test_rejections_do_not_reveal_which_keys_exist(plant: Service) -> None:
     """An unknown key, a wrong secret, a revoked key and a disabled member's key get the same reply."""
     owner = plant.anonymous(plant.key("editor@t"))
-    made = owner.post("/workspace/api/keys", json={"name": "revoked"}).json()
-    owner.delete(f"/workspace/api/keys/{made['keyId']}")
+    created = owner.post("/workspace/api/keys", json={"name": "revoked"}).json()
+    owner.delete(f"/workspace/api/keys/{created['keyId']}")
     good = plant.key("editor@t")
     bad = [
         f"oik_AAAAAAAA_{good[-43:]}",
         good[:-43] + "A" * 43,
-        made["apiKey"],
+        created["apiKey"],
         plant.key("gone@t"),
         "oik_",
         good[:-1],
@@ -158,7 +158,7 @@ def test_rejections_do_not_reveal_which_keys_exist(plant: Service) -> None:
     answers = set()
     for key in bad:
         reply = plant.anonymous(key).get("/workspace/api/keys/whoami")
-        told = check_problem(reply, 401, "UNAUTHENTICATED")
-        told.pop("traceId")
-        answers.add((repr(sorted(told.items())), tuple(sorted(set(reply.headers) - {"date", "x-request-id"}))))
+        details = check_problem(reply, 401, "UNAUTHENTICATED")
+        details.pop("traceId")
+        answers.add((repr(sorted(details.items())), tuple(sorted(set(reply.headers) - {"date", "x-request-id"}))))
     assert len(answers) == 1, answers

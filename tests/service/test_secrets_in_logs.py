@@ -68,10 +68,10 @@ def test_no_secret_is_logged(plant: Service) -> None:
     owner = plant.anonymous(key)
     token = owner.get("/workspace/api/keys/jwt").json()["Token"]
     secrets = [key, token]
-    made = plant.anonymous(token).post(
+    created = plant.anonymous(token).post(
         "/workspace/api/keys", json={"name": "n"}, headers={"Idempotency-Key": "of-a-new-key"}
     )
-    secrets.append(made.json()["apiKey"])
+    secrets.append(created.json()["apiKey"])
     _provoke_failures(plant, secrets)
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
     for query, headers in ({"token": token}, {}), ({}, {"Sec-WebSocket-Protocol": f"bearer.{token}"}):

@@ -251,8 +251,8 @@ def test_a_document_must_be_an_object(admin: httpx.Client) -> None:
 
 def test_replies_without_content_have_no_content_type(admin: httpx.Client) -> None:
     """Replies without content, such as 204 and 304, have no Content-Type."""
-    made = admin.post(TABLE, json={"id": "typeless"})
-    known = admin.get(f"{TABLE}/typeless", headers={"If-None-Match": made.headers["ETag"]})
+    created = admin.post(TABLE, json={"id": "typeless"})
+    known = admin.get(f"{TABLE}/typeless", headers={"If-None-Match": created.headers["ETag"]})
     gone = admin.delete(f"{TABLE}/typeless")
     page = admin.get("/oi-api/explorer")
     same = admin.get("/oi-api/explorer", headers={"If-None-Match": page.headers.get("ETag", '"none"')})

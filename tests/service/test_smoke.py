@@ -78,9 +78,9 @@ def test_a_check_can_be_skipped(plant: Service) -> None:
 def test_the_keys_can_be_in_any_order(plant: Service, tmp_path: Path) -> None:
     """If only the first key may approve, the amendment is created with the second key."""
     editor = plant.caller("editor@plant-a.example")
-    held = set(editor.get("/workspace/api/keys/whoami").json()["accessRights"])
-    wanted = {"name": "maker", "rights": sorted(held - {"Workspace.Amendment.Approve"})}
-    maker = editor.post("/workspace/api/keys", json=wanted).json()["apiKey"]
+    granted = set(editor.get("/workspace/api/keys/whoami").json()["accessRights"])
+    expected = {"name": "maker", "rights": sorted(granted - {"Workspace.Amendment.Approve"})}
+    maker = editor.post("/workspace/api/keys", json=expected).json()["apiKey"]
     both = {"admin@plant-a.example": plant.key("admin@plant-a.example"), "maker": maker}
     for order in (both, dict(reversed(both.items()))):
         keys = tmp_path / "keys.json"

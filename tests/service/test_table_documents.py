@@ -26,37 +26,37 @@ def create_document(client: httpx.Client, table: str = "workorders", **document:
 
 def test_lifecycle_of_a_document(editor: httpx.Client) -> None:
     """A document is created, read by its Location, replaced, read conditionally and deleted."""
-    made = create_document(editor, id="life", line="l1", n=1)
-    assert made.status_code == 201, made.text
-    assert made.json() == {"id": "life", "line": "l1", "n": 1}
-    assert made.headers["location"] == f"{BASE}/workorders/life?partitionKey=l1"
-    etag = made.headers["etag"]
-    read = editor.get(made.headers["location"])
-    assert (read.status_code, read.json(), read.headers["etag"]) == (200, made.json(), etag)
-    known = editor.get(made.headers["location"], headers={"If-None-Match": f'"x", W/{etag}'})
+    created = create_document(editor, id="life", line="l1", n=1)
+    assert created.status_code == 201, created.text
+    assert created.json() == {"id": "life", "line": "l1", "n": 1}
+    assert created.headers["location"] == f"{BASE}/workorders/life?partitionKey=l1"
+    etag = created.headers["etag"]
+    read = editor.get(created.headers["location"])
+    assert (read.status_code, read.json(), read.headers["etag"]) == (200, created.json(), etag)
+    known = editor.get(created.headers["location"], headers={"If-None-Match": f'"x", W/{etag}'})
     assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", etag)
     check_problem(create_document(editor, id="life", line="l1"), 409, "DOCUMENT_EXISTS")
     assert create_document(editor, id="life", line="l2").status_code == 201
     put = editor.put(f"{BASE}/workorders/life", json={"line": "l1", "n": 2})
     assert (put.status_code, put.json()) == (200, {"id": "life", "line": "l1", "n": 2})
     assert put.headers["etag"] not in ("", etag)
-    assert editor.get(made.headers["location"]).json()["n"] == 2
-    gone = editor.delete(made.headers["location"])
+    assert editor.get(created.headers["location"]).json()["n"] == 2
+    gone = editor.delete(created.headers["location"])
     assert (gone.status_code, gone.content) == (204, b"")
     for call in (editor.get, editor.delete):
-        check_problem(call(made.headers["location"]), 404, "DOCUMENT_NOT_FOUND")
+        check_problem(call(created.headers["location"]), 404, "DOCUMENT_NOT_FOUND")
     check_problem(editor.put(f"{BASE}/workorders/life", json={"line": "l1"}), 404, "DOCUMENT_NOT_FOUND")
     assert editor.get(f"{BASE}/workorders/life", params={"partitionKey": "l2"}).status_code == 200
 
 
 def test_a_missing_id_is_generated(editor: httpx.Client) -> None:
     """A document without an id gets one; a table partitioned by id needs no partition key."""
-    made = create_document(editor, "notes", text="x")
-    assert made.status_code == 201
-    document_id = made.json()["id"]
-    assert made.headers["location"] == f"{BASE}/notes/{document_id}"
-    assert editor.get(made.headers["location"]).json() == {"id": document_id, "text": "x"}
-    check_problem(editor.get(made.headers["location"], params={"partitionKey": "other"}), 404, "DOCUMENT_NOT_FOUND")
+    created = create_document(editor, "notes", text="x")
+    assert created.status_code == 201
+    document_id = created.json()["id"]
+    assert created.headers["location"] == f"{BASE}/notes/{document_id}"
+    assert editor.get(created.headers["location"]).json() == {"id": document_id, "text": "x"}
+    check_problem(editor.get(created.headers["location"], params={"partitionKey": "other"}), 404, "DOCUMENT_NOT_FOUND")
 
 
 def test_system_members_are_ignored(editor: httpx.Client) -> None:
@@ -69,13 +69,13 @@ def test_system_members_are_ignored(editor: httpx.Client) -> None:
 @pytest.mark.parametrize("value", ["a b/ü", "", "null", 7, -0.5, True, False, None])
 def test_partition_keys_of_each_type_are_distinct(editor: httpx.Client, value: Any) -> None:
     """A text, a number, a boolean and null are distinct partition keys, which Location contains."""
-    made = create_document(editor, "nested", id="typed", site={"line": value})
-    assert made.status_code == 201, made.text
-    assert editor.get(made.headers["location"]).json()["site"] == {"line": value}
+    created = create_document(editor, "nested", id="typed", site={"line": value})
+    assert created.status_code == 201, created.text
+    assert editor.get(created.headers["location"]).json()["site"] == {"line": value}
     params = {"partitionKey": json.dumps(value), "partitionKeyType": "json"}
     assert editor.get(f"{BASE}/nested/typed", params=params).status_code == 200
     listed = editor.get(f"{BASE}/nested", params=params).json()
-    assert listed == {"documents": [made.json()], "count": 1, "continuationToken": None}
+    assert listed == {"documents": [created.json()], "count": 1, "continuationToken": None}
     replaced = editor.put(f"{BASE}/nested/typed", json={"site": {"line": value}, "n": 2})
     assert replaced.json()["n"] == 2
     assert editor.delete(f"{BASE}/nested/typed", params=params).status_code == 204
@@ -92,10 +92,10 @@ def test_equal_numbers_are_one_partition(editor: httpx.Client) -> None:
 @pytest.mark.parametrize("document_id", ["ü ñ 漢字 😀", "a+b%20c&d=e", "x" * 1023, "…", "a:b;c,d", '"quoted"', "%2e"])
 def test_valid_ids_are_stored(editor: httpx.Client, document_id: str) -> None:
     """A document with any valid id can be stored and read by its Location."""
-    made = create_document(editor, "notes", id=document_id)
-    assert made.status_code == 201, made.text
-    assert editor.get(made.headers["location"]).json() == {"id": document_id}
-    assert editor.delete(made.headers["location"]).status_code == 204
+    created = create_document(editor, "notes", id=document_id)
+    assert created.status_code == 201, created.text
+    assert editor.get(created.headers["location"]).json() == {"id": document_id}
+    assert editor.delete(created.headers["location"]).status_code == 204
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_no_update_is_lost(service: Service, editor: httpx.Client) -> None:
 
 def test_lists_are_paged(editor: httpx.Client) -> None:
     """Continuation tokens return all pages, of the whole table or of one partition."""
-    made = [create_document(editor, "nested", id=f"p{n}", site={"line": f"page{n % 2}"}).json() for n in range(7)]
+    created = [create_document(editor, "nested", id=f"p{n}", site={"line": f"page{n % 2}"}).json() for n in range(7)]
     seen: list[dict[str, Any]] = []
     token: str | None = None
     while True:
@@ -257,9 +257,9 @@ def test_lists_are_paged(editor: httpx.Client) -> None:
         token = page["continuationToken"]
         if token is None:
             break
-    assert seen == [document for document in made if document["site"]["line"] == "page1"]
+    assert seen == [document for document in created if document["site"]["line"] == "page1"]
     everything = editor.get(f"{BASE}/nested", params={"limit": "1000"}).json()["documents"]
-    assert all(document in everything for document in made)
+    assert all(document in everything for document in created)
 
 
 def test_continuation_tokens_belong_to_one_list(editor: httpx.Client) -> None:

@@ -46,11 +46,11 @@ class Forger:
 
     def create_token(self, header: Json | None = None, claims: Json | None = None, sign: Sign | None = None) -> str:
         """Return a token with changed members; ``...`` removes a member."""
-        made = [
+        created = [
             part({name: value for name, value in (members | (changes or {})).items() if value is not ...})
             for members, changes in ((self.header, header), (self.claims, claims))
         ]
-        message = ".".join(made)
+        message = ".".join(created)
         return f"{message}.{part((sign or self.sign)(message.encode()))}"
 
     def public_key(self) -> bytes:
@@ -145,8 +145,8 @@ async def test_forged_tokens_are_rejected_by_every_route(service: Service, forge
     client = service.anonymous(token)
     for method, path in ROUTES:
         reply = client.request(method, path, content=b"{}" if method == "POST" else b"")
-        told = check_problem(reply, 401, "UNAUTHENTICATED")
-        assert told["detail"] in {"The token is not valid.", "The token has expired."}
+        details = check_problem(reply, 401, "UNAUTHENTICATED")
+        assert details["detail"] in {"The token is not valid.", "The token has expired."}
     assert client.post("/v1/plant-t/graphql", json={"query": "{__typename}"}).status_code == 401
     if len(token) < 8_000:
         assert (await read_rejection(build_stream_url(service, token=token))).status_code == 401

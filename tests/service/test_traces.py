@@ -28,8 +28,8 @@ TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 @pytest.fixture(scope="module")
 def collector() -> Iterator[Collector]:
     """Return a running collector."""
-    with run_collector() as made:
-        yield made
+    with run_collector() as created:
+        yield created
 
 
 @pytest.fixture(scope="module")
@@ -145,10 +145,10 @@ def test_spans_of_rejected_requests(traced_service: Service, traces: Traces) -> 
     ):
         reply = traced_service.anonymous().request(method, path)
         check_problem(reply, status, code)
-        told = traces.wait_for_request(reply.headers["x-request-id"])
-        found = read_attributes(told)
+        details = traces.wait_for_request(reply.headers["x-request-id"])
+        found = read_attributes(details)
         assert (found["http.response.status_code"], found["workspace.error_code"]) == (status, code)
-        assert (told.status.code, list(told.events)) == (Span().status.code, [])
+        assert (details.status.code, list(details.events)) == (Span().status.code, [])
 
 
 def test_spans_of_requests_that_the_host_rejects(traced_service: Service, traces: Traces) -> None:
@@ -191,8 +191,8 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
     wait_until(lambda: list((traced_service.data_dir / "blobs").rglob("*.parquet")), bool, 60)
     around = {"start": rfc3339(now() - timedelta(days=1)), "end": rfc3339(now() + timedelta(days=1))}
     ranged = {"format": "csv", "dateRange": around}
-    made = caller.post("/oi-api/downloads/data-connections/press", json=ranged, headers={"Prefer": "wait=30"})
-    assert made.is_success, made.text
+    created = caller.post("/oi-api/downloads/data-connections/press", json=ranged, headers={"Prefer": "wait=30"})
+    assert created.is_success, created.text
     reader = traced_service.caller("viewer@t")
     refused = wait_until(lambda: reader.get("/oi-api/warm-queries"), lambda reply: reply.status_code == 429, 60)
     assert (
@@ -201,8 +201,8 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
     )
     faults = {"workspace.overload.refusals", "workspace.chain.broken", "workspace.checkpoint.failures"}
     faults |= {"workspace.background.failures", "workspace.live.quota_refusals", "workspace.downloads.quota_refusals"}
-    wanted = set(INSTRUMENTS) - faults
-    wait_until(lambda: wanted - set(collector.read_metrics()), lambda missing: not missing, 60)
+    expected = set(INSTRUMENTS) - faults
+    wait_until(lambda: expected - set(collector.read_metrics()), lambda missing: not missing, 60)
     wait_until(lambda: _clients(collector), lambda clients: clients == 0)
 
 

@@ -172,8 +172,10 @@ def test_invalid_kql_is_rejected(service: Service, kql: str, code: str) -> None:
 def test_syntax_errors_have_a_position(service: Service) -> None:
     """The position refers to the caller's text, also if a timeRange adds a line before it."""
     for body in ({"query": "Telemetry\n| wherex 1"}, {"query": "Telemetry\n| wherex 1", "timeRange": "PT1H"}):
-        told = check_problem(service.caller("editor@t").post("/oi-api/warm-queries", json=body), 400, "QUERY_INVALID")
-        assert told["line"] == 2
+        details = check_problem(
+            service.caller("editor@t").post("/oi-api/warm-queries", json=body), 400, "QUERY_INVALID"
+        )
+        assert details["line"] == 2
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"query":"print 1","query":"print 2"}', b'{"query":5}'])

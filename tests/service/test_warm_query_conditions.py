@@ -31,11 +31,11 @@ def find_in_list(service: Service, lookup: str) -> dict[str, Any]:
 
 def test_every_definition_has_a_strong_etag(plant: Service) -> None:
     """Header, body and list have the same ETag, which changes with each edit and each approval."""
-    made = put_query(plant, "tagged", name="Tagged")
+    created = put_query(plant, "tagged", name="Tagged")
     approved = plant.caller("admin@t").post("/oi-api/warm-queries/tagged/approve")
     edited = put_query(plant, "tagged", name="Tagged")
-    tags = [reply.headers["etag"] for reply in (made, approved, edited)]
-    assert [reply.json()["etag"] for reply in (made, approved, edited)] == tags
+    tags = [reply.headers["etag"] for reply in (created, approved, edited)]
+    assert [reply.json()["etag"] for reply in (created, approved, edited)] == tags
     assert len(set(tags)) == 3
     assert all(re.fullmatch(r'"[0-9a-f]{64}"', tag) for tag in tags)
     assert put_query(plant, "beside", name="Beside").status_code == 201
@@ -62,12 +62,12 @@ def _list_queries(service: Service) -> list[dict[str, Any]]:
 
 def test_if_match_prevents_lost_updates(plant: Service) -> None:
     """With an old ETag in If-Match nothing is changed or recorded; with the current one it is."""
-    made = send_conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*")
-    assert made.status_code == 201
+    created = send_conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*")
+    assert created.status_code == 201
     check_problem(send_conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*"), 412, "PRECONDITION_FAILED")
-    edited = send_conditional(plant, "PUT", "seen", "editor@t", If_Match=made.headers["etag"])
+    edited = send_conditional(plant, "PUT", "seen", "editor@t", If_Match=created.headers["etag"])
     assert edited.status_code == 200
-    for stale in (made.headers["etag"], f"W/{edited.headers['etag']}", '"x", "y"'):
+    for stale in (created.headers["etag"], f"W/{edited.headers['etag']}", '"x", "y"'):
         for method, path, who in (
             ("PUT", "seen", "editor@t"),
             ("POST", "seen/approve", "admin@t"),
@@ -136,8 +136,8 @@ def test_one_of_concurrent_edits_is_stored(plant: Service) -> None:
 
 def test_a_retried_approval_ignores_the_new_etag(plant: Service) -> None:
     """A retry with the same key and If-Match gets the first reply; another If-Match is another request."""
-    made = put_query(plant, "repeated", name="Repeated")
-    named = {"If_Match": made.headers["etag"], "Idempotency_Key": "approve-on-condition"}
+    created = put_query(plant, "repeated", name="Repeated")
+    named = {"If_Match": created.headers["etag"], "Idempotency_Key": "approve-on-condition"}
     first = send_conditional(plant, "POST", "repeated/approve", "admin@t", **named)
     assert first.status_code == 200
     again = send_conditional(plant, "POST", "repeated/approve", "admin@t", **named)

@@ -30,9 +30,9 @@ def put_query(service: Service, lookup: str, member: str = "editor@t", **changes
 def test_lifecycle_of_a_query(plant: Service) -> None:
     """A query is created as a draft, approved by another principal, run, edited to a draft again, and deleted."""
     admin, editor, viewer = plant.caller("admin@t"), plant.caller("editor@t"), plant.caller("viewer@t")
-    made = put_query(plant, "life", name="Life", apiPath="hall/life")
-    assert made.status_code == 201
-    definition = made.json()
+    created = put_query(plant, "life", name="Life", apiPath="hall/life")
+    assert created.status_code == 201
+    definition = created.json()
     assert definition["approval"] is None
     assert definition["editedBy"] == "editor@t"
     assert definition["schema"] == {

@@ -108,7 +108,7 @@ async def _use(plant: Any) -> dict[str, str]:
     from shared.timestamps import now  # noqa: PLC0415
     from tests.unit.functions.azure_plant import ADMIN, EDITOR, QUALITY, Instance  # noqa: PLC0415
 
-    keys = {member: await asyncio.to_thread(_apply, plant.deployed, member) for member in (ADMIN, EDITOR, QUALITY)}
+    keys = {member: await asyncio.to_thread(_apply, plant.deployment, member) for member in (ADMIN, EDITOR, QUALITY)}
     with pytest.MonkeyPatch.context() as monkeypatch:
         app = Instance(plant.services(), monkeypatch)
         editor, approver = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
@@ -153,10 +153,10 @@ async def _export_blobs(deployed: Any) -> dict[str, list[dict[str, Any]]]:
     async with BlobServiceClient.from_connection_string(deployed.blobs.connection_string) as account:
         async for container in account.list_containers():
             store = account.get_container_client(container["name"])
-            held = found[container["name"]] = []
+            granted = found[container["name"]] = []
             async for blob in store.list_blobs(include=["metadata"]):
                 content = base64.b64encode(await (await store.download_blob(blob.name)).readall()).decode()
-                held.append({"name": blob.name, "content": content, "metadata": blob.metadata or {}})
+                granted.append({"name": blob.name, "content": content, "metadata": blob.metadata or {}})
     return found
 
 

@@ -43,7 +43,7 @@ def test_recorded_versions_exist() -> None:
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
-def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def upgraded_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return a service of this version over the data directory of an earlier version."""
     folder = tmp_path_factory.mktemp("upgraded")
     with tarfile.open(FOLDER / request.param / "embedded.tar.gz") as archive:
@@ -54,23 +54,23 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
-def test_earlier_chains_verify_and_continue(upgraded: Service, chain: dict[str, str]) -> None:
+def test_earlier_chains_verify_and_continue(upgraded_service: Service, chain: dict[str, str]) -> None:
     """Each chain of an earlier version is valid, and stays valid after this version appends a record."""
-    admin = upgraded.caller("admin@t")
+    admin = upgraded_service.caller("admin@t")
     target, scope = {"target": chain["target"]}, {name: each for name, each in chain.items() if name == "ScopeKey"}
 
-    def verdict() -> dict[str, Any]:
+    def verify() -> dict[str, Any]:
         found: dict[str, Any] = admin.post(f"{EVENTS}/verify", params=target, json=scope).json()
         return found
 
-    def newest() -> dict[str, Any]:
+    def find_newest() -> dict[str, Any]:
         scope_key = {"scopeKey": SCOPE} if scope else {}
         query = target | scope_key | {"limit": "1"}
         found: dict[str, Any] = admin.get(f"{EVENTS}/query", params=query).json()[0]
         return found
 
-    assert (verdict()["ChainValid"], verdict()["Empty"]) == (True, False)
-    before = newest()
+    assert (verify()["ChainValid"], verify()["Empty"]) == (True, False)
+    before = find_newest()
     event = EVENT | {"EntityID": "after the upgrade"}
     if chain["target"] == "DomainEvents":
         assert admin.post(EVENTS, json=event).status_code == 201
@@ -78,18 +78,18 @@ def test_earlier_chains_verify_and_continue(upgraded: Service, chain: dict[str, 
         del event["ScopeKey"]
         assert admin.post(EVENTS, json=event).status_code == 201
     elif chain["target"] == "AccessControl":
-        upgraded.caller("viewer@t")
+        upgraded_service.caller("viewer@t")
     else:
         [pending] = admin.get(AMENDMENTS, params={"scopeKey": SCOPE, "status": "pending"}).json()
         decided = admin.post(f"{AMENDMENTS}/{pending['RecordID']}/approve", params={"scopeKey": SCOPE})
         assert decided.status_code == 200, decided.text
-    assert int(newest()["RecordID"]) > int(before["RecordID"])
-    assert verdict()["ChainValid"] is True
+    assert int(find_newest()["RecordID"]) > int(before["RecordID"])
+    assert verify()["ChainValid"] is True
 
 
-def test_earlier_checkpoints_cover_the_chain(upgraded: Service) -> None:
+def test_earlier_checkpoints_cover_the_chain(upgraded_service: Service) -> None:
     """Checkpoints of an earlier version are returned, and newer ones extend them."""
-    viewer = upgraded.caller("viewer@t")
+    viewer = upgraded_service.caller("viewer@t")
     query = {"target": "DomainAmendments", "scopeKey": SCOPE}
     checkpoint = viewer.get("/oi-api/provenance/checkpoint", params=query).json()
     assert checkpoint["size"] >= 3
@@ -97,9 +97,9 @@ def test_earlier_checkpoints_cover_the_chain(upgraded: Service) -> None:
     assert viewer.get("/oi-api/provenance/proof", params=proof).status_code == 200
 
 
-def test_earlier_catalog_and_documents_are_served(upgraded: Service) -> None:
+def test_earlier_catalog_and_documents_are_served(upgraded_service: Service) -> None:
     """Queries that an earlier version approved can be run, and its documents can be read and replaced."""
-    editor = upgraded.caller("editor@t")
+    editor = upgraded_service.caller("editor@t")
     assert editor.get("/oi-api/warm-queries/mine").status_code == 200
     assert editor.get("/oi-api/warm-queries/draft").json()["code"] == "QUERY_NOT_APPROVED"
     read = editor.get(f"{TABLE}/w-1", params={"partitionKey": "A"})
@@ -108,9 +108,9 @@ def test_earlier_catalog_and_documents_are_served(upgraded: Service) -> None:
     assert changed.status_code == 200
 
 
-def test_earlier_telemetry_is_queried_and_downloaded(upgraded: Service) -> None:
+def test_earlier_telemetry_is_queried_and_downloaded(upgraded_service: Service) -> None:
     """Rows and archive of an earlier version can be read together with new messages."""
-    editor = upgraded.caller("editor@t")
+    editor = upgraded_service.caller("editor@t")
     rows = {"query": 'Telemetry | where ConnectionLookup == "press" | summarize n = dcount(MessageId)'}
     assert editor.post("/oi-api/warm-queries", json=rows).json()["results"] == [{"n": len(MESSAGES)}]
     sent = editor.post("/oi-api/telemetry/press", json={"messageId": "m-new", "Pressure": 9})

@@ -58,12 +58,12 @@ class Plant:
     """Test servers of a deployment, and the embedded Kusto, which reads from the hub's log.
 
     Args:
-        deployed: the test servers.
+        deployment: the test servers.
         folder: folder of the hub's log and the tables.
     """
 
-    def __init__(self, deployed: Deployment, folder: Path) -> None:
-        self.deployed = deployed
+    def __init__(self, deployment: Deployment, folder: Path) -> None:
+        self.deployment = deployment
         self._folder = folder
         self._port = "0"
         self.kusto: Endpoint
@@ -85,10 +85,10 @@ class Plant:
         tables, hub = str(self._folder / "tables"), str(self._folder / "hub.sqlite")
         self.kusto = start(self._folder / "kusto.log", "--data", tables, "--hub", hub, "--port", self._port)
         self._port = self.kusto.url.rpartition(":")[2]
-        self.deployed.kusto_uri = self.kusto.url
+        self.deployment.kusto_uri = self.kusto.url
 
     def services(self) -> Services:
         """Return services as another process would create them."""
-        services = self.deployed.services()
+        services = self.deployment.services()
         services.__dict__["sender"] = self.hub()
         return services

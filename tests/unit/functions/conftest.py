@@ -30,9 +30,9 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
 
 
 @pytest.fixture
-def deployed(plant: Plant) -> Deployment:
+def azure_deployment(plant: Plant) -> Deployment:
     """Return the test servers."""
-    return plant.deployed
+    return plant.deployment
 
 
 @pytest.fixture
@@ -53,12 +53,12 @@ async def instances(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 
 @pytest.fixture
-def apply(deployed: Deployment, capsys: pytest.CaptureFixture[str]) -> Callable[[str], str]:
+def apply(azure_deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> Callable[[str], str]:
     """Return a function that applies the sample document and returns a new API key of a member."""
 
     def apply_sample(member: str) -> str:
         arguments = ["apply", str(SAMPLE), "--as", ADMIN, "--issue-key", member]
-        assert workspace.main(arguments, deployed.services) == workspace.DONE
+        assert workspace.main(arguments, azure_deployment.services) == workspace.DONE
         return capsys.readouterr().out.strip()
 
     return apply_sample

@@ -57,12 +57,12 @@ async def _tokens(app: Instance, tokens: dict[str, str], keys: dict[str, str]) -
     whoami = await app.request("GET", "/workspace/api/keys/whoami", tokens[ADMIN])
     assert (whoami.status, whoami.body["principal"]) == (200, ADMIN)
     assert whoami.headers["RateLimit-Policy"] == '"default";q=100000;w=60'
-    made = [
+    created = [
         await app.request("POST", "/workspace/api/keys", keys[ADMIN], {"name": "twice"}, idempotency_key="k1")
         for _ in range(2)
     ]
-    assert [each.status for each in made] == [201, 201]
-    assert made[0].body == made[1].body
+    assert [each.status for each in created] == [201, 201]
+    assert created[0].body == created[1].body
 
 
 async def _audit_trail(app: Instance, tokens: dict[str, str]) -> None:
@@ -93,9 +93,9 @@ async def _amendments(app: Instance, tokens: dict[str, str]) -> None:
         "ChangedFields": ["kg"],
         "ReasonText": "typo",
     }
-    made = await app.request("POST", AMENDMENTS, tokens[EDITOR], body)
-    assert made.status == 201, made.body
-    address = f"{AMENDMENTS}/{made.body['RecordID']}/approve?scopeKey=line-1"
+    created = await app.request("POST", AMENDMENTS, tokens[EDITOR], body)
+    assert created.status == 201, created.body
+    address = f"{AMENDMENTS}/{created.body['RecordID']}/approve?scopeKey=line-1"
     assert (await app.request("POST", address, tokens[EDITOR])).status == 403
     decided = await asyncio.gather(*(app.request("POST", address, tokens[who]) for who in (ADMIN, QUALITY)))
     assert sorted(reply.status for reply in decided) == [200, 409]
@@ -115,8 +115,8 @@ async def _queries(app: Instance, tokens: dict[str, str]) -> None:
     listed = await app.request("GET", "/oi-api/warm-queries", tokens[EDITOR])
     assert len(listed.body["warmQueries"]) > 1
     draft = {"name": "Mine", "surface": "cooling", "kql": "Telemetry | count"}
-    made = await app.request("PUT", "/oi-api/warm-queries/mine", tokens[EDITOR], draft)
-    assert made.status == 201, made.body
+    created = await app.request("PUT", "/oi-api/warm-queries/mine", tokens[EDITOR], draft)
+    assert created.status == 201, created.body
     assert (await app.request("POST", "/oi-api/warm-queries/mine/approve", tokens[EDITOR])).status == 403
     assert (await app.request("POST", "/oi-api/warm-queries/mine/approve", tokens[QUALITY])).status == 200
     assert (await app.request("GET", "/oi-api/warm-queries/mine", tokens[EDITOR])).body["rowCount"] == 1
@@ -134,14 +134,14 @@ async def _telemetry(app: Instance, tokens: dict[str, str]) -> None:
 
 
 async def test_replays_of_the_live_stream(
-    instances: Callable[[], Instance], apply: Apply, deployed: Deployment
+    instances: Callable[[], Instance], apply: Apply, azure_deployment: Deployment
 ) -> None:
     """A client receives replayed messages, messages that reach the table late, and live messages."""
     key = await asyncio.to_thread(apply, EDITOR)
     events = frozenset({CONNECT, CONNECTED})
     hub = HubSettings(AsgiUpstream(_handle_event, f"/{ROUTE}/events"), events, anonymous=True)
     async with serving(ServiceSettings(KEY, {"live": hub}), Handler()) as service:
-        deployed.message_service = service.url
+        azure_deployment.message_service = service.url
         app = instances()
         second_read = asyncio.Event()
 
@@ -199,13 +199,13 @@ async def _handle_event(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def test_an_outage_of_cosmos_is_reported(
-    instances: Callable[[], Instance], apply: Apply, deployed: Deployment
+    instances: Callable[[], Instance], apply: Apply, azure_deployment: Deployment
 ) -> None:
     """While the account is down, writes and the readiness probe return 503."""
     key = await asyncio.to_thread(apply, EDITOR)
     app = instances()
     token = await app.token(key)
-    await asyncio.to_thread(deployed.cosmos.stop)
+    await asyncio.to_thread(azure_deployment.cosmos.stop)
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "ScopeKey": "s"}
     assert (await app.request("POST", EVENTS, token, event)).status == 503
     assert (await app.request("GET", "/readyz")).status == 503

@@ -92,14 +92,14 @@ class LoadGenerator:
 
 async def restart_account(plant: Plant, chance: random.Random) -> None:
     """Stop the document database and start it again."""
-    await asyncio.to_thread(plant.deployed.cosmos.stop)
+    await asyncio.to_thread(plant.deployment.cosmos.stop)
     await asyncio.sleep(chance.uniform(0.1, 1.5))
-    await asyncio.to_thread(plant.deployed.cosmos.start)
+    await asyncio.to_thread(plant.deployment.cosmos.start)
 
 
 async def disturb_account(plant: Plant, chance: random.Random) -> None:
     """Let the document database return all kinds of errors for a while."""
-    faults = plant.deployed.cosmos.faults
+    faults = plant.deployment.cosmos.faults
     faults.add(*random_faults(0.4, chance.randrange(2**32), lambda request: request.operation == "batch"))
     await asyncio.sleep(chance.uniform(0.2, 1.0))
     faults.clear()
@@ -115,16 +115,16 @@ async def restart_engine(plant: Plant, chance: random.Random) -> None:
 
 async def restart_blobs(plant: Plant, chance: random.Random) -> None:
     """Stop the blob service and start it again over the same folder."""
-    await asyncio.to_thread(plant.deployed.blobs.stop)
+    await asyncio.to_thread(plant.deployment.blobs.stop)
     await asyncio.sleep(chance.uniform(0.1, 1.0))
-    await asyncio.to_thread(plant.deployed.blobs.start)
+    await asyncio.to_thread(plant.deployment.blobs.start)
 
 
 async def disable_vault(plant: Plant, chance: random.Random) -> None:
     """Let the key vault reject all requests for a while."""
-    plant.deployed.vault.down = True
+    plant.deployment.vault.down = True
     await asyncio.sleep(chance.uniform(0.1, 1.0))
-    plant.deployed.vault.down = False
+    plant.deployment.vault.down = False
 
 
 FAILURES: tuple[Callable[[Plant, random.Random], Awaitable[None]], ...] = (
@@ -224,10 +224,10 @@ async def test_a_failed_dependency_affects_only_its_routes(
     await asyncio.to_thread(end, plant.kusto.process)
     assert await statuses() == healthy | {"query": 503}
     await asyncio.to_thread(plant.start_engine)
-    await asyncio.to_thread(plant.deployed.blobs.stop)
+    await asyncio.to_thread(plant.deployment.blobs.stop)
     assert await statuses() == healthy
-    await asyncio.to_thread(plant.deployed.blobs.start)
-    plant.deployed.vault.down = True
+    await asyncio.to_thread(plant.deployment.blobs.start)
+    plant.deployment.vault.down = True
     assert await statuses() == healthy | {"token": 503}
-    plant.deployed.vault.down = False
+    plant.deployment.vault.down = False
     assert await statuses() == healthy

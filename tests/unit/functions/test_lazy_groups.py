@@ -24,7 +24,7 @@ MODULE = "group_of_a_test"
 
 
 @pytest.fixture
-def declared() -> Iterator[Group]:
+def declared_group() -> Iterator[Group]:
     """Yield the empty group of a module that can be imported by name."""
     module, group = ModuleType(MODULE), Group("sample")
     module.GROUP = group  # type: ignore[attr-defined]  # as a group's module declares it
@@ -58,16 +58,16 @@ def test_every_module_with_a_group_is_listed() -> None:
         ("other", ["GET things"]),
     ],
 )
-def test_a_list_that_differs_from_the_module_fails(declared: Group, name: str, addresses: list[str]) -> None:
+def test_a_list_that_differs_from_the_module_fails(declared_group: Group, name: str, addresses: list[str]) -> None:
     """A group is not loaded if its module declares other operations than the list."""
-    declared.endpoint("GET", "things")(_reply)
+    declared_group.endpoint("GET", "things")(_reply)
     with pytest.raises(LookupError, match="GROUPS lists"):
         _ = LazyGroup(name, MODULE, *addresses).operations
 
 
-async def test_a_failed_import_affects_only_its_group(declared: Group, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failed_import_affects_only_its_group(declared_group: Group, caplog: pytest.LogCaptureFixture) -> None:
     """Requests to a group whose import fails get 500 with the reason in the log; other groups are not affected."""
-    declared.endpoint("GET", "things", access=Access.PUBLIC)(_reply)
+    declared_group.endpoint("GET", "things", access=Access.PUBLIC)(_reply)
     groups = LazyGroup("sample", MODULE, "GET things"), LazyGroup("lost", "no_such_module", "GET lost")
     served = RequestPipeline(
         [one for group in groups for one in group.endpoints], _reject_authentication, _reject_feature

@@ -13,7 +13,7 @@ AT = datetime(2026, 1, 5, tzinfo=UTC)
 EXECUTE = next(operation for operation in GROUP.operations if operation.name == "execute_warm_query")
 
 
-def stored(lookup: str, age: int) -> CatalogEntry[WarmQuery]:
+def build_query(lookup: str, age: int) -> CatalogEntry[WarmQuery]:
     """Return an approved query that was created some days ago."""
     approval = {"approvedBy": "admin@x", "approvedAt": AT}
     query = {"lookup": lookup, "name": f"Query {lookup}", "surface": "hall", "kql": "Telemetry", "approval": approval}
@@ -24,7 +24,7 @@ def stored(lookup: str, age: int) -> CatalogEntry[WarmQuery]:
 @pytest.mark.parametrize(("older", "newer"), [("pump_rig", "pump-rig"), ("pump-rig", "pump_rig")])
 def test_the_older_of_two_queries_gets_the_tool_name(older: str, newer: str) -> None:
     """If two queries would have the same tool name, the older query gets it."""
-    catalog = Catalog(queries={newer: stored(newer, 1), older: stored(older, 2)})
+    catalog = Catalog(queries={newer: build_query(newer, 1), older: build_query(older, 2)})
     titles = {tool.name: tool.title for tool in query_tools(EXECUTE, catalog)}
     assert titles["warm_query_pump_rig"] == f"Query {older}"
     assert f"Query {newer}" in titles.values()

@@ -14,7 +14,7 @@ from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import Tip, TipMovedError
 from shared.provenance.records import draft_event, genesis_hash, seal_record
 from shared.timestamps import now, rfc3339
-from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, provisioned
+from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
 
 CALLERS: Final = 64
 LATENCY_SECONDS: Final = 0.010
@@ -36,7 +36,7 @@ async def _workspace() -> str:
 
 
 async def _measure_rates(server: CosmosServer) -> tuple[float, dict[int, float]]:
-    await provisioned(server)
+    await create_database(server)
     store = CosmosChainStore(CosmosAccount(server.endpoint, DATABASE, key=server.key))
     await store.provision(CHAIN)
     swaps = {callers: await _measure_swaps(store, callers) for callers in (1, 8)}

@@ -74,7 +74,7 @@ class PartitionLoop:
 
     async def _deliver_all(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
-        after = await self._hub.do(lambda reader: reader.committed(*place))
+        after = await self._hub.do(lambda reader: reader.read_offset(*place))
         while not self._stopping.is_set():
             arrival = self._hub.arrival()
             events = await self._read(after)

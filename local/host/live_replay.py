@@ -96,10 +96,12 @@ class HubProgress:
 
 
 def _ends(reader: HubReader) -> dict[str, int]:
-    return {partition: reader.last(IMPULSES_HUB, partition) for partition in reader.partitions(IMPULSES_HUB)}
+    return {
+        partition: reader.last_sequence_number(IMPULSES_HUB, partition) for partition in reader.partitions(IMPULSES_HUB)
+    }
 
 
 def _read(reader: HubReader, group: str) -> dict[str, int]:
     return {
-        partition: reader.committed(IMPULSES_HUB, group, partition) for partition in reader.partitions(IMPULSES_HUB)
+        partition: reader.read_offset(IMPULSES_HUB, group, partition) for partition in reader.partitions(IMPULSES_HUB)
     }

@@ -18,7 +18,7 @@ from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
 from shared.cold_data.ports import BlobStore
 from shared.errors import WorkspaceError
-from tests.azurite.running import azurite, missing
+from tests.azurite.running import azurite, find_missing
 from tests.unit.local.serving import serving_files
 
 NAMES = ["a-b", "a/b", "a/c.parquet", "a/c/d", "a0", "b/_unrouted/2026/01/05/08/0-1-2.parquet"]
@@ -28,8 +28,8 @@ SOON = timedelta(minutes=15)
 @pytest.fixture(scope="module")
 def account() -> Iterator[str]:
     """The connection string of an Azurite server."""
-    if missing():
-        pytest.skip(missing())
+    if find_missing():
+        pytest.skip(find_missing())
     with azurite() as connection_string:
         yield connection_string
 
@@ -79,7 +79,7 @@ async def endpoint() -> AsyncIterator[BlobStore]:
             await client.delete_container(name)
 
 
-async def listed(store: BlobStore, prefix: str = "") -> list[str]:
+async def list_names(store: BlobStore, prefix: str = "") -> list[str]:
     return [blob.name async for blob in store.list(prefix)]
 
 
@@ -109,10 +109,10 @@ async def test_names_are_listed_in_order(store: BlobStore) -> None:
     """A listing is sorted by whole names, including slashes, and a prefix may end at any character."""
     for name in reversed(NAMES):
         assert await store.create(name, name.encode())
-    assert await listed(store) == sorted(NAMES)
-    assert await listed(store, "a/c") == ["a/c.parquet", "a/c/d"]
-    assert await listed(store, "a/c/") == ["a/c/d"]
-    assert await listed(store, "nothing/") == []
+    assert await list_names(store) == sorted(NAMES)
+    assert await list_names(store, "a/c") == ["a/c.parquet", "a/c/d"]
+    assert await list_names(store, "a/c/") == ["a/c/d"]
+    assert await list_names(store, "nothing/") == []
     [blob] = [blob async for blob in store.list("a0")]
     assert blob.size == 2
     assert abs(blob.written_at - datetime.now(UTC)) < timedelta(minutes=1)
@@ -123,7 +123,7 @@ async def test_long_listings_are_complete(store: BlobStore) -> None:
     names = [f"p/{number:04d}" for number in range(1_100)]
     for first in range(0, len(names), 50):
         await asyncio.gather(*(store.create(name, b"") for name in names[first : first + 50]))
-    assert await listed(store, "p/") == names
+    assert await list_names(store, "p/") == names
 
 
 async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) ->
     for name in NAMES:
         await store.create(name, b"x")
     await store.delete([*NAMES[:-1], "never/there"])
-    assert await listed(store) == NAMES[-1:]
+    assert await list_names(store) == NAMES[-1:]
     with pytest.raises(FileNotFoundError):
         await store.read(NAMES[0])
     with pytest.raises(FileNotFoundError):
@@ -175,7 +175,7 @@ async def test_a_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
 async def test_an_available_store_passes_its_check(store: BlobStore) -> None:
     """The check of an available store succeeds and stores nothing."""
     await store.check()
-    assert await listed(store) == []
+    assert await list_names(store) == []
 
 
 async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
             await each.create("a", b"")
         assert caught.value.code == "BLOB_STORE_UNAVAILABLE"
         with pytest.raises(WorkspaceError):
-            await listed(each)
+            await list_names(each)
     account = AzureBlobStore(BlobAccount("", connection_string=nowhere, retries=0), "c")
     with pytest.raises(WorkspaceError) as caught:
         await account.check()

@@ -55,7 +55,7 @@ async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = 
     return forged
 
 
-async def refused(store: ChainStore, at: datetime = NOW) -> str:
+async def rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
     """Return the error detail of a rejected append of a process with a clock; nothing is stored."""
     with pytest.raises(WorkspaceError) as refusal:
         await ChainLog(store, workspace, clock=lambda: at).append(PLATFORM, draft_event("u", EVENT))
@@ -124,7 +124,7 @@ async def test_a_time_in_another_form_is_rejected(store: ChainStore, tmp_path: P
     with pytest.raises(WorkspaceError) as refusal:
         await checkpoints(store, tmp_path, NOW).create(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"
-    assert "verify the chain" in await refused(store)
+    assert "verify the chain" in await rejection_detail(store)
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=1, microseconds=1), timedelta(days=365_000)], ids=["hour", "ages"])
@@ -136,7 +136,7 @@ async def test_a_future_time_blocks_appends_until_it_is_reached(
     verdict = await verify(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, LAST, True)
     assert verdict.reason == f"{LAST} has a time more than an hour ahead of this host's clock"
-    assert "more than an hour ahead" in await refused(store)
+    assert "more than an hour ahead" in await rejection_detail(store)
     with pytest.raises(WorkspaceError) as refusal:
         await checkpoints(store, tmp_path, NOW).create(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"

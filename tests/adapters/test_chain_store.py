@@ -28,7 +28,7 @@ from shared.provenance.ports import (
     TipMovedError,
 )
 from shared.provenance.records import draft_event, draft_record, genesis_hash, seal_record
-from tests.unit.shared.backends.azure.cosmos_stores import provisioned, stores
+from tests.unit.shared.backends.azure.cosmos_stores import create_database, stores
 
 PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
 SCOPES = [
@@ -50,7 +50,7 @@ async def sqlite(folder: Path) -> AsyncIterator[ChainStore]:
 async def cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[ChainStore]:
     """Open the Cosmos DB store on a test server."""
     async with CosmosServer(physical_partitions=3) as server:
-        await provisioned(server)
+        await create_database(server)
         async with stores(server, segment_bytes=segment_bytes) as (opened,):
             yield opened
 

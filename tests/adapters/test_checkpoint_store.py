@@ -18,7 +18,7 @@ from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.errors import WorkspaceError
 from shared.provenance.ports import CheckpointStore
 from shared.timestamps import parse_rfc3339
-from tests.azurite.running import azurite, missing
+from tests.azurite.running import azurite, find_missing
 
 PREFIX = "PlatformConfig/workspace/"
 FOLDER, AZURITE, ENDPOINT = "folder", "azurite", "blob endpoint"
@@ -29,8 +29,8 @@ type Opener = Callable[[], CheckpointStore]
 @pytest.fixture(scope="module")
 def connection_string() -> Iterator[str]:
     """The connection string of an Azurite server."""
-    if missing():
-        pytest.skip(missing())
+    if find_missing():
+        pytest.skip(find_missing())
     with azurite() as started:
         yield started
 

@@ -52,7 +52,7 @@ def token(token_id: str, parent: str = "", *, expires_at: datetime = AT + HOUR) 
     return IssuedToken(token_id, "admin@x", expires_at, parent)
 
 
-async def revoked(store: CredentialStore) -> set[str]:
+async def list_revoked(store: CredentialStore) -> set[str]:
     return set((await store.load()).revoked_tokens)
 
 
@@ -100,7 +100,7 @@ async def test_revoking_a_key_revokes_its_descendants(store: CredentialStore) ->
         await store.add_token(each)
     version = await store.version()
     await store.revoke_key(KEY.key_id, AT)
-    assert await revoked(store) == {"a", "b", "c"}
+    assert await list_revoked(store) == {"a", "b", "c"}
     assert await store.version() > version
     await store.revoke_key(KEY.key_id, AT + HOUR)
     assert (await store.load()).keys[KEY.key_id].revoked_at == AT
@@ -112,11 +112,11 @@ async def test_revoking_a_token_revokes_its_descendants(store: CredentialStore) 
         await store.add_token(each)
     version = await store.version()
     await store.revoke_token("b", AT)
-    assert await revoked(store) == {"b", "c"}
+    assert await list_revoked(store) == {"b", "c"}
     assert await store.version() > version
     await store.revoke_token("unknown", AT)
     await store.revoke_token("a", AT)
-    assert await revoked(store) == {"a", "b", "c", "d"}
+    assert await list_revoked(store) == {"a", "b", "c", "d"}
 
 
 async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
@@ -125,7 +125,7 @@ async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
     for first in range(0, 120, 20):
         await asyncio.gather(*(store.add_token(token(f"t{number}", KEY.key_id)) for number in range(first, first + 20)))
     await store.revoke_key(KEY.key_id, AT)
-    assert len(await revoked(store)) == 120
+    assert len(await list_revoked(store)) == 120
 
 
 async def test_tokens_are_found_until_they_expire(opener: Opener) -> None:
@@ -140,7 +140,7 @@ async def test_tokens_are_found_until_they_expire(opener: Opener) -> None:
     await store.revoke_token("living", AT)
     await store.revoke_token("dead", AT)
     assert await store.find_token("living") == living
-    assert await revoked(store) == {"living"}
+    assert await list_revoked(store) == {"living"}
 
 
 async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:

@@ -56,12 +56,12 @@ def text(**members: Any) -> bytes:
     return json.dumps(members).encode()
 
 
-def shown(texts: Iterable[bytes]) -> list[Any]:
+def parse_all(texts: Iterable[bytes]) -> list[Any]:
     """Return documents as values."""
     return [json.loads(one) for one in texts]
 
 
-def refused(error: pytest.ExceptionInfo[WorkspaceError]) -> str:
+def error_code(error: pytest.ExceptionInfo[WorkspaceError]) -> str:
     """Return the error code of a rejected call."""
     return error.value.code
 
@@ -73,7 +73,7 @@ async def read(store: DocumentStore, key: DocumentKey, path: str = "/line") -> S
     return stored
 
 
-async def everything(
+async def list_all(
     store: DocumentStore, path: str, partition: PartitionValue, *, all_partitions: bool, limit: int = 2
 ) -> Any:
     """Return all documents of a list, over all pages."""
@@ -85,7 +85,7 @@ async def everything(
         found += page.texts
         position = page.position
         if position is None:
-            return shown(found)
+            return parse_all(found)
 
 
 async def test_a_document_is_created_replaced_and_deleted(store: DocumentStore) -> None:
@@ -113,7 +113,7 @@ async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
         await store.create(LINE, DocumentKey("a", line), text(id="a", line=line))
     with pytest.raises(WorkspaceError) as caught:
         await store.create(LINE, DocumentKey("a", "l1"), text(id="a", line="l1", n=2))
-    assert refused(caught) == "DOCUMENT_EXISTS"
+    assert error_code(caught) == "DOCUMENT_EXISTS"
     await store.delete(LINE, DocumentKey("a", "l1"), None)
     assert await store.read(LINE, DocumentKey("a", "l1")) is None
     assert (await read(store, DocumentKey("a", "l2"))).text
@@ -125,18 +125,18 @@ async def test_writes_check_their_etag(store: DocumentStore) -> None:
     for etag in (None, '"x"'):
         with pytest.raises(WorkspaceError) as caught:
             await store.replace(LINE, key, text(id="a", line="l1"), etag)
-        assert refused(caught) == "DOCUMENT_NOT_FOUND"
+        assert error_code(caught) == "DOCUMENT_NOT_FOUND"
         with pytest.raises(WorkspaceError) as caught:
             await store.delete(LINE, key, etag)
-        assert refused(caught) == "DOCUMENT_NOT_FOUND"
+        assert error_code(caught) == "DOCUMENT_NOT_FOUND"
     stale = await store.create(LINE, key, text(id="a", line="l1"))
     current = await store.replace(LINE, key, text(id="a", line="l1", n=2), stale)
     with pytest.raises(WorkspaceError) as caught:
         await store.replace(LINE, key, text(id="a", line="l1", n=3), stale)
-    assert refused(caught) == "PRECONDITION_FAILED"
+    assert error_code(caught) == "PRECONDITION_FAILED"
     with pytest.raises(WorkspaceError) as caught:
         await store.delete(LINE, key, stale)
-    assert refused(caught) == "PRECONDITION_FAILED"
+    assert error_code(caught) == "PRECONDITION_FAILED"
     assert (await read(store, key)).etag == current
 
 
@@ -152,10 +152,10 @@ async def test_partition_keys_are_distinct(store: DocumentStore, path: str) -> N
         await store.create(TABLES[path], DocumentKey("same", value), text(id="same", **member, n=place))
     for place, value in enumerate(VALUES):
         assert json.loads((await read(store, DocumentKey("same", value), path)).text)["n"] == place
-        found = await everything(store, path, value, all_partitions=False)
+        found = await list_all(store, path, value, all_partitions=False)
         assert [document["n"] for document in found] == [place]
     assert await store.read(TABLES[path], DocumentKey("same", 1.0)) == await read(store, DocumentKey("same", 1), path)
-    whole = await everything(store, path, MISSING, all_partitions=True, limit=3)
+    whole = await list_all(store, path, MISSING, all_partitions=True, limit=3)
     assert sorted(document["n"] for document in whole) == list(range(len(VALUES)))
 
 
@@ -173,7 +173,7 @@ async def test_tables_do_not_share_documents(store: DocumentStore) -> None:
     """A document belongs to one table only."""
     await store.create(TABLES["/id"], DocumentKey("a", "a"), text(id="a"))
     assert await store.read(LINE, DocumentKey("a", "a")) is None
-    assert await everything(store, "/line", MISSING, all_partitions=True) == []
+    assert await list_all(store, "/line", MISSING, all_partitions=True) == []
 
 
 async def test_large_pages_end_early(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ async def test_large_pages_end_early(store: DocumentStore, monkeypatch: pytest.M
         monkeypatch.setattr(f"shared.backends.{module}.PAGE_BYTES", 1)
     for n in range(3):
         await store.create(LINE, DocumentKey(f"{n}", "l1"), text(id=f"{n}", line="l1"))
-    found = await everything(store, "/line", "l1", all_partitions=False, limit=100)
+    found = await list_all(store, "/line", "l1", all_partitions=False, limit=100)
     assert [document["id"] for document in found] == ["0", "1", "2"]
 
 
@@ -193,7 +193,7 @@ async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
         await store.create(LINE, DocumentKey(name, name[-1]), text(id=name, line=name[-1]))
     stop = asyncio.Event()
 
-    async def disturb() -> None:
+    async def write_and_delete() -> None:
         for n in range(10_000):
             if stop.is_set():
                 return
@@ -202,8 +202,8 @@ async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
             await store.create(LINE, key, text(id=name, line=str(n % 10)))
             await store.delete(LINE, key, None)
 
-    disturbing = asyncio.create_task(disturb())
-    found = await everything(store, "/line", MISSING, all_partitions=True, limit=7)
+    disturbing = asyncio.create_task(write_and_delete())
+    found = await list_all(store, "/line", MISSING, all_partitions=True, limit=7)
     stop.set()
     await disturbing
     names = [document["id"] for document in found if document["id"] in stable]

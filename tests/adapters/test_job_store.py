@@ -58,7 +58,7 @@ def job(job_id: str = "j1", **changes: Any) -> Job:
     return made.model_copy(update=changes)
 
 
-async def stored(store: JobStore, job_id: str = "j1") -> Job:
+async def create_stored(store: JobStore, job_id: str = "j1") -> Job:
     found = await store.get(job_id)
     assert found is not None
     return found
@@ -86,7 +86,7 @@ async def test_a_job_is_created_once(store: JobStore) -> None:
     with pytest.raises(WorkspaceError) as failure:
         await store.create(job(owner="somebody"))
     assert failure.value.code == "DOWNLOADS_UNAVAILABLE"
-    assert (await stored(store)).owner == "editor@t"
+    assert (await create_stored(store)).owner == "editor@t"
 
 
 async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
@@ -100,7 +100,7 @@ async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
         await stores[number % 2].change("j1", lambda job: job.complete_part(number, (), leaf))
 
     await asyncio.gather(*(done(number) for number in range(20)))
-    changed = await stored(stores[0])
+    changed = await create_stored(stores[0])
     assert all(each.files == () for each in changed.parts or ())
     assert len(changed.leaves["pump"]) == 20
 
@@ -109,10 +109,10 @@ async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
     """An exception of the change is passed on and leaves the job unchanged."""
     await store.create(job())
     await store.change("j1", Job.cancel)
-    before = await stored(store)
+    before = await create_stored(store)
     with pytest.raises(WorkspaceError, match="already ended"):
         await store.change("j1", Job.cancel)
-    assert await stored(store) == before
+    assert await create_stored(store) == before
 
 
 async def test_expired_jobs_are_found(store: JobStore) -> None:
@@ -130,6 +130,6 @@ async def test_a_large_job_is_stored(store: JobStore) -> None:
     made = job(parts=parts)
     assert len(made.model_dump_json()) > 4 * LONG_BYTES
     await store.create(made)
-    assert await stored(store) == made
+    assert await create_stored(store) == made
     await store.change("j1", Job.cancel)
-    assert await stored(store) == made.cancel()
+    assert await create_stored(store) == made.cancel()

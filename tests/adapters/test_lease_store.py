@@ -33,7 +33,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         yield another
 
 
-def asked(
+def lease_request(
     wanted: int,
     *,
     previous: str = "",
@@ -49,57 +49,57 @@ def asked(
 async def test_a_lease_reduces_the_budget(opener: Opener) -> None:
     """Other instances get the rest of the budget, its size, and the time when more is available."""
     first, second = opener(), opener()
-    lease = await first.lease(asked(6), AT)
+    lease = await first.lease(lease_request(6), AT)
     assert (lease.granted, lease.left, lease.elsewhere) == (6, 4, 0)
-    other = await second.lease(asked(6, instance="two"), AT + 1)
+    other = await second.lease(lease_request(6, instance="two"), AT + 1)
     assert (other.granted, other.left) == (4, 0)
-    empty = await second.lease(asked(1, instance="two", previous=other.id, used=4), AT + 2)
+    empty = await second.lease(lease_request(1, instance="two", previous=other.id, used=4), AT + 2)
     assert (empty.id, empty.granted, empty.frees_at) == ("", 0, AT + 61)
-    assert (await first.lease(asked(1, principal="another"), AT + 2)).granted == 1
+    assert (await first.lease(lease_request(1, principal="another"), AT + 2)).granted == 1
 
 
 async def test_unused_budget_is_returned(opener: Opener) -> None:
     """A settled lease returns its unused rest to the next request."""
     store = opener()
-    lease = await store.lease(asked(8), AT)
-    settled = await store.lease(asked(1, previous=lease.id, used=2), AT + 1)
+    lease = await store.lease(lease_request(8), AT)
+    settled = await store.lease(lease_request(1, previous=lease.id, used=2), AT + 1)
     assert (settled.granted, settled.left) == (1, 7)
-    unused = await store.lease(asked(0, previous=settled.id), AT + 1)
+    unused = await store.lease(lease_request(0, previous=settled.id), AT + 1)
     assert (unused.granted, unused.left) == (0, 8)
 
 
 async def test_used_budget_counts_for_the_window(opener: Opener) -> None:
     """Used budget counts for one minute after its last use."""
     store = opener()
-    lease = await store.lease(asked(10), AT - 0.5)
-    settled = await store.lease(asked(0, previous=lease.id, used=10, used_until=AT), AT + 1)
+    lease = await store.lease(lease_request(10), AT - 0.5)
+    settled = await store.lease(lease_request(0, previous=lease.id, used=10, used_until=AT), AT + 1)
     assert settled.frees_at == AT + 60
-    assert (await store.lease(asked(5), AT + 59.9)).granted == 0
-    assert (await store.lease(asked(5), AT + 60)).granted == 5
+    assert (await store.lease(lease_request(5), AT + 59.9)).granted == 0
+    assert (await store.lease(lease_request(5), AT + 60)).granted == 5
 
 
 async def test_an_unsettled_lease_counts_as_used(opener: Opener) -> None:
     """The usage of a dead instance is unknown, so its lease counts completely."""
-    await opener().lease(asked(10), AT)
-    assert (await opener().lease(asked(5, instance="two"), AT + 30)).granted == 0
-    assert (await opener().lease(asked(5, instance="two"), AT + 61)).granted == 5
+    await opener().lease(lease_request(10), AT)
+    assert (await opener().lease(lease_request(5, instance="two"), AT + 30)).granted == 0
+    assert (await opener().lease(lease_request(5, instance="two"), AT + 61)).granted == 5
 
 
 async def test_active_requests_of_others_are_reported(opener: Opener) -> None:
     """Each instance learns the number of active requests of the others while those report it."""
     store = opener()
-    await store.lease(asked(1, active=3), AT)
-    assert (await store.lease(asked(1, instance="two", active=2), AT + 1)).elsewhere == 3
-    assert (await store.lease(asked(1, instance="three"), AT + 2)).elsewhere == 5
-    assert (await store.lease(asked(1, instance="three"), AT + 5.5)).elsewhere == 2
-    assert (await store.lease(asked(1, instance="three"), AT + 20)).elsewhere == 0
+    await store.lease(lease_request(1, active=3), AT)
+    assert (await store.lease(lease_request(1, instance="two", active=2), AT + 1)).elsewhere == 3
+    assert (await store.lease(lease_request(1, instance="three"), AT + 2)).elsewhere == 5
+    assert (await store.lease(lease_request(1, instance="three"), AT + 5.5)).elsewhere == 2
+    assert (await store.lease(lease_request(1, instance="three"), AT + 20)).elsewhere == 0
 
 
 async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:
     """Simultaneous leases never exceed the budget together."""
     stores = [opener() for _ in range(3)]
     given: list[Lease] = await asyncio.gather(
-        *(stores[number % 3].lease(asked(2, instance=f"i{number}"), AT) for number in range(9))
+        *(stores[number % 3].lease(lease_request(2, instance=f"i{number}"), AT) for number in range(9))
     )
     assert sum(lease.granted for lease in given) == 10
     assert len({lease.id for lease in given if lease.granted}) == 5

@@ -27,7 +27,7 @@ KINDS = [FILE, DOUBLE, *([ENDPOINT] if os.environ.get("KEY_VAULT_URI") else [])]
 
 
 @dataclass
-class Opened:
+class SigningKeys:
     """Keys of both purposes."""
 
     tokens: SigningKey
@@ -35,11 +35,11 @@ class Opened:
 
 
 @pytest.fixture(params=KINDS)
-async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
+async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SigningKeys]:
     """Keys of each kind; in a real vault new ones, which are deleted (and remain recoverable) afterwards."""
     async with AsyncExitStack() as stack:
         if request.param == FILE:
-            yield Opened(
+            yield SigningKeys(
                 FileSigningKey(tmp_path / "tokens.pem"),
                 FileNoteSigner(tmp_path / "notes.pem", tmp_path / "checkpoints"),
             )
@@ -56,7 +56,7 @@ async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             stack.push_async_callback(client.delete_key, name)
             vault = Vault(os.environ["KEY_VAULT_URI"])
         stack.push_async_callback(vault.close)
-        yield Opened(VaultSigningKey(vault, name), VaultNoteSigner(vault, name))
+        yield SigningKeys(VaultSigningKey(vault, name), VaultNoteSigner(vault, name))
 
 
 def check(public: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -> None:
@@ -65,13 +65,13 @@ def check(public: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -
     public.verify(encode_dss_signature(*parts), message, ec.ECDSA(hashes.SHA256()))
 
 
-def loaded(spki: bytes) -> ec.EllipticCurvePublicKey:
+def load_public_key(spki: bytes) -> ec.EllipticCurvePublicKey:
     key = serialization.load_der_public_key(spki)
     assert isinstance(key, ec.EllipticCurvePublicKey)
     return key
 
 
-async def test_tokens_verify_with_the_published_key(keys: Opened) -> None:
+async def test_tokens_verify_with_the_published_key(keys: SigningKeys) -> None:
     """The public key with the returned id is the first one, and it verifies the signature."""
     first, *_ = await keys.tokens.public_keys()
     assert first["kid"] == await keys.tokens.key_id()
@@ -79,14 +79,14 @@ async def test_tokens_verify_with_the_published_key(keys: Opened) -> None:
     assert "d" not in first
     if isinstance(keys.notes, VaultNoteSigner):
         # Both purposes use the same key of the vault here.
-        public = loaded(await keys.notes.public_key())
+        public = load_public_key(await keys.notes.public_key())
         assert to_jwk(public) == first
         check(public, await keys.tokens.sign(b"message"), b"message")
 
 
-async def test_notes_verify_with_the_public_key(keys: Opened) -> None:
+async def test_notes_verify_with_the_public_key(keys: SigningKeys) -> None:
     """The published public key verifies a signature, and it does not change."""
     spki = await keys.notes.public_key()
     for message in (b"", b"note", bytes(range(256)) * 100):
-        check(loaded(spki), await keys.notes.sign(message), message)
+        check(load_public_key(spki), await keys.notes.sign(message), message)
     assert await keys.notes.public_key() == spki

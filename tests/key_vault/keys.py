@@ -11,12 +11,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, decode_dss_signature
 
 
-def encoded(data: bytes) -> str:
+def to_base64url(data: bytes) -> str:
     """Return base64url without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def decoded(text: str) -> bytes:
+def from_base64url(text: str) -> bytes:
     """Return the bytes of base64url text."""
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
@@ -37,7 +37,7 @@ class Version:
     def bundle(self, key_id: str) -> dict[str, Any]:
         """Return the key in the form of the REST interface, with the public key."""
         numbers = self.private.public_key().public_numbers()
-        point = {"x": encoded(numbers.x.to_bytes(32)), "y": encoded(numbers.y.to_bytes(32))}
+        point = {"x": to_base64url(numbers.x.to_bytes(32)), "y": to_base64url(numbers.y.to_bytes(32))}
         key = {"kid": key_id, "kty": "EC", "crv": "P-256", "key_ops": ["sign", "verify"], **point}
         return {"key": key, "attributes": self.attributes()}
 

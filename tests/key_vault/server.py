@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.key_vault.keys import Keys, Version, decoded, encoded
+from tests.key_vault.keys import Keys, Version, from_base64url, to_base64url
 
 TOKEN = "a-token-of-the-test-double"
 _RESOURCE = "https://vault.azure.net"
@@ -113,7 +113,7 @@ class KeyVaultDouble:
     ) -> tuple[int, dict[str, Any]]:
         key_id = self._id(name, version.name)
         if what == ("POST", "sign") and version.enabled:
-            return 200, {"kid": key_id, "value": encoded(version.sign(decoded(body["value"])))}
+            return 200, {"kid": key_id, "value": to_base64url(version.sign(from_base64url(body["value"])))}
         if what == ("POST", "sign"):
             return 403, _error("Forbidden")
         return (200, version.bundle(key_id)) if what == ("GET",) else (400, _error(f"not implemented here: {what}"))

@@ -44,6 +44,8 @@ def test_unrouted_events_are_archived(own_service: Service) -> None:
     wait_until(lambda: read_archive(own_service.data_dir, "_unrouted"), lambda found: len(found) == 1)
     reader = HubReader(own_service.data_dir / "hub.sqlite")
     try:
-        wait_until(lambda: sum(reader.committed("impulses", "archive", each) for each in "01"), lambda count: count > 0)
+        wait_until(
+            lambda: sum(reader.read_offset("impulses", "archive", each) for each in "01"), lambda count: count > 0
+        )
     finally:
         reader.close()

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from functions.http_blueprint import get_pipeline
 from shared import wiring
-from tests.azurite.running import missing
+from tests.azurite.running import find_missing
 from tests.emulators.kusto.endpoints import end
 from tests.key_vault.keys import Version
 from tests.service.local_service import Service, wait_until
@@ -133,8 +133,8 @@ async def instance(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[Instance, dict[str, str]]]:
     """Return an instance of this version over the Cosmos DB items, blobs and keys of an earlier version."""
-    if missing():
-        pytest.skip(missing())
+    if find_missing():
+        pytest.skip(find_missing())
     stored = json.loads(gzip.decompress((FOLDER / request.param / "azure.json.gz").read_bytes()))
     async with deployment(tmp_path / "blobs") as deployed:
         plant = Plant(deployed, tmp_path)

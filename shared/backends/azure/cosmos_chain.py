@@ -99,12 +99,12 @@ class CosmosChainStore:
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         query = RecordQuery(low=max(after + 1, 1), page=min(limit + 1, MAX_PAGE))
-        return await _PageReader(0, limit, max_bytes).page(self._segments.parts(chain, query))
+        return await _PageReader(0, limit, max_bytes).page(self._segments.split_query(chain, query))
 
     async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         query = RecordQuery(low=max(after + 1, 1), fields="c.id, c.hash", page=min(limit, MAX_PAGE))
         found: list[str] = []
-        async for partition, part in self._segments.parts(chain, query):
+        async for partition, part in self._segments.split_query(chain, query):
             async with aclosing(partition.items(part)) as rows:
                 async for row in rows:
                     found.append(str(row.get("hash", "")))
@@ -124,7 +124,7 @@ class CosmosChainStore:
     ) -> RecordPage:
         page = min(limit + 1, MAX_PAGE)
         query = query_from_filters(filters, descending=newest_first, page=page, to_stored=items.project_value)
-        return await _PageReader(offset, limit, max_bytes).page(self._segments.parts(chain, query))
+        return await _PageReader(offset, limit, max_bytes).page(self._segments.split_query(chain, query))
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
         if not values:
@@ -134,7 +134,7 @@ class CosmosChainStore:
         condition = f"{_STORED_AS[by]} IN ({', '.join(names)})"
         query = RecordQuery(conditions=(condition,), parameters=tuple(zip(names, stored, strict=True)))
         found: list[ChainRecord] = []
-        async for partition, part in self._segments.parts(chain, query):
+        async for partition, part in self._segments.split_query(chain, query):
             async for item in partition.items(part):
                 record = items.record_from_item(item)
                 if record is not None:
@@ -145,7 +145,7 @@ class CosmosChainStore:
         for target in Target:
             with_segments: set[ChainKey] = set()
             container = await self._account.container(target)
-            async for item in changed_heads(container, changed_from, self.usage):
+            async for item in list_changed_heads(container, changed_from, self.usage):
                 chain, head = items.chain_from_item(target, item), SegmentHead.from_item(item)
                 if chain is None:
                     continue
@@ -232,7 +232,7 @@ class _PageReader:
         """Return the rest of a query after the offset; None if the offset skips all its matches."""
         if not self._offset or query.low > query.high:
             return query
-        first = await partition.after_skipping(query, self._offset)
+        first = await partition.find_after_skipping(query, self._offset)
         if first is None:
             skipped = min(await partition.count(query), self._offset)
             self._offset -= skipped
@@ -240,7 +240,7 @@ class _PageReader:
             return None
         self._scanned += self._offset
         self._offset = 0
-        return query.within(1, first) if query.descending else query.within(first, query.high)
+        return query.restrict(1, first) if query.descending else query.restrict(first, query.high)
 
     async def _fill(self, partition: RecordPartition, query: RecordQuery) -> bool:
         """Add matches to the page; return whether the page is full."""
@@ -262,7 +262,7 @@ class _PageReader:
         return True
 
 
-async def changed_heads(container: ContainerProxy, changed_from: str, usage: CosmosUsage) -> AsyncIterator[Any]:
+async def list_changed_heads(container: ContainerProxy, changed_from: str, usage: CosmosUsage) -> AsyncIterator[Any]:
     """Yield once each head item of all partitions whose last record is not older than a time."""
     retries = ReadRetries(usage)
     yielded: set[str] = set()

@@ -46,13 +46,13 @@ class CosmosConnectionStates:
         await asyncio.gather(*(self._join_write(source, of_source) for source, of_source in by_source.items()))
 
     async def set_status(self, connection: str, status: str) -> None:
-        def changed(before: Item | None) -> Item | None:
+        def change(before: Item | None) -> Item | None:
             statuses: dict[str, str] = before["statuses"] if before else {}
             if statuses.get(connection) == status:
                 return None
             return {"id": _STATUSES, "statuses": statuses | {connection: status}}
 
-        await self._items.change(_STATUSES, _STATUSES, changed)
+        await self._items.change(_STATUSES, _STATUSES, change)
 
     async def states(self) -> Mapping[str, ConnectionState]:
         statuses: dict[str, str] = {}

@@ -43,13 +43,13 @@ class RecordQuery:
     descending: bool = False
     page: int = MAX_PAGE
 
-    def within(self, low: int, high: int) -> "RecordQuery":
+    def restrict(self, low: int, high: int) -> "RecordQuery":
         """Return the query restricted to a range of sequences."""
         return replace(self, low=max(low, self.low), high=min(high, self.high))
 
-    def beyond(self, sequence: int) -> "RecordQuery":
+    def after(self, sequence: int) -> "RecordQuery":
         """Return the query for the records after a sequence, in the query's order."""
-        return self.within(1, sequence - 1) if self.descending else self.within(sequence + 1, LAST_SEQUENCE)
+        return self.restrict(1, sequence - 1) if self.descending else self.restrict(sequence + 1, LAST_SEQUENCE)
 
     @property
     def text(self) -> str:
@@ -98,20 +98,20 @@ class RecordPartition:
                         sequence = sequence_of(item["id"])
                         if sequence is not None:
                             yield item
-                            query = query.beyond(sequence)
+                            query = query.after(sequence)
             except (AzureError, OSError, TimeoutError) as error:
                 await retries.wait(error)
             else:
                 return
 
-    async def last(self) -> int:
+    async def read_last_sequence(self) -> int:
         """Return the highest sequence; 0 if there is no record."""
         async with aclosing(self.items(RecordQuery(fields="c.id", descending=True, page=1))) as items:
             async for item in items:
                 return sequence_of(item["id"]) or 0
         return 0
 
-    async def after_skipping(self, query: RecordQuery, count: int) -> int | None:
+    async def find_after_skipping(self, query: RecordQuery, count: int) -> int | None:
         """Return the sequence of the match after the first ``count`` ones; None if there is none."""
         while True:
             text = f"{query.text} OFFSET {min(int(count), _LARGEST_OFFSET)} LIMIT 1"
@@ -192,7 +192,9 @@ class Segments:
         self._usage = usage
         self._lasts: dict[ChainKey, list[int]] = {}
 
-    async def parts(self, chain: ChainKey, query: RecordQuery) -> AsyncIterator[tuple[RecordPartition, RecordQuery]]:
+    async def split_query(
+        self, chain: ChainKey, query: RecordQuery
+    ) -> AsyncIterator[tuple[RecordPartition, RecordQuery]]:
         """Yield the partitions of a query in its order, with the part of the query for each.
 
         The existence of another segment is checked before the last known one is read. Otherwise records that were
@@ -215,11 +217,6 @@ class Segments:
                 return
             low, index = max(low, lasts[index] + 1), index + 1
 
-    async def all(self, chain: ChainKey) -> list[RecordPartition]:
-        """Return all partitions with records, and the next one."""
-        count = len(await self._last_sequences(chain, LAST_SEQUENCE)) + 1
-        return [await self._partition(chain, number + 1) for number in range(count)]
-
     async def _last_sequences(self, chain: ChainKey, sequence: int) -> list[int]:
         """Return the last sequences of finished segments, as far as a sequence requires."""
         lasts = self._lasts.get(chain, [])
@@ -236,10 +233,10 @@ class Segments:
     async def _last_sequence(self, chain: ChainKey, lasts: list[int]) -> int | None:
         """Return the last sequence of the next segment; None while the segment after it has no record."""
         segment = len(lasts) + 1
-        following = await (await self._partition(chain, segment + 1)).last()
+        following = await (await self._partition(chain, segment + 1)).read_last_sequence()
         if not following:
             return None
-        last = max(await (await self._partition(chain, segment)).last(), lasts[-1] if lasts else 0)
+        last = max(await (await self._partition(chain, segment)).read_last_sequence(), lasts[-1] if lasts else 0)
         # A lower sequence in the following segment is a forgery.
         return last if following > last else None
 
@@ -250,4 +247,4 @@ class Segments:
 def _part(lasts: list[int], index: int, query: RecordQuery) -> RecordQuery:
     low = lasts[index - 1] + 1 if index else 1
     high = lasts[index] if index < len(lasts) else LAST_SEQUENCE
-    return query.within(low, high)
+    return query.restrict(low, high)

@@ -29,7 +29,7 @@ _SERVER_ERROR = 500
 _GONE = 404
 
 
-class Client(Protocol):
+class WebPubSubClient(Protocol):
     """The used part of the SDK's client for one hub."""
 
     async def send_to_group(self, group: str, message: Any, *, content_type: str) -> None:
@@ -84,7 +84,7 @@ class WebPubSub:
         self._access_key = access_key
         self._client_id = client_id
         self._seconds = seconds
-        self._client: Client | None = None
+        self._client: WebPubSubClient | None = None
         self._resources: list[Any] = []
 
     async def publish(self, group: str, text: bytes) -> None:
@@ -131,14 +131,14 @@ class WebPubSub:
         async with asyncio.timeout(self._seconds):
             return await call
 
-    def _open(self) -> Client:
+    def _open(self) -> WebPubSubClient:
         if self._client is None:
             if not self._endpoint:
                 raise _unavailable("This deployment has no live stream; set WEB_PUBSUB_ENDPOINT.")
             self._client = self._connect()
         return self._client
 
-    def _connect(self) -> Client:
+    def _connect(self) -> WebPubSubClient:
         # Imported on first use, because a deployment without live streams does not need them.
         import aiohttp  # noqa: PLC0415
         from azure.core.pipeline.policies import AsyncBearerTokenCredentialPolicy  # noqa: PLC0415
@@ -163,7 +163,7 @@ class WebPubSub:
         policies = [key_policy or AsyncBearerTokenCredentialPolicy(credential, _SCOPE)]
         client = WebPubSubServiceClient(self._endpoint, self._hub, credential, policies=policies, transport=transport)
         self._resources = [client, session, *([] if key_policy else [credential])]
-        return cast("Client", client)
+        return cast("WebPubSubClient", client)
 
     def _create_credential(self) -> tuple[Any, Any]:
         from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _connect

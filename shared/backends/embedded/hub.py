@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from shared.backends.embedded.hub_file import (
     PARTITIONS,
-    event_id,
     instant_from_microseconds,
-    microseconds,
     open_hub,
     partition_for_key,
-    sequence_of,
+    sequence_from_event_id,
+    to_event_id,
+    to_microseconds,
 )
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.models import HubEvent, HubMessage
@@ -96,7 +96,7 @@ class HubWriter:
                 if not batch:
                     self._writing = False
                     return
-            _settle(batch, committed=self._commit(batch))
+            _complete_sends(batch, committed=self._commit(batch))
 
     def _commit(self, batch: Sequence[_Send]) -> bool:
         try:
@@ -112,10 +112,10 @@ class HubWriter:
         return True
 
     def _append(self, connection: sqlite3.Connection, batch: Sequence[_Send]) -> None:
-        enqueued = microseconds(now())
+        enqueued = to_microseconds(now())
         for place, rows in _by_partition(batch).items():
             last = self._reserve(connection, place, len(rows))
-            first_id = event_id(self._ids[place], last - len(rows) + 1)
+            first_id = to_event_id(self._ids[place], last - len(rows) + 1)
             connection.executemany(
                 "INSERT INTO events (id, enqueued, partition_key, properties, body) VALUES (?, ?, ?, ?, ?)",
                 ((first_id + index, enqueued, *row) for index, row in enumerate(rows)),
@@ -193,26 +193,26 @@ class HubReader:
         rows = self._connection.execute(
             "SELECT id, enqueued, partition_key, properties, body FROM events WHERE id > ? AND id < ? "
             "ORDER BY id LIMIT ?",
-            (event_id(partition_id, after), event_id(partition_id + 1, 0), limit),
+            (to_event_id(partition_id, after), to_event_id(partition_id + 1, 0), limit),
         )
         events: list[StoredEvent] = []
         size = 0
         for identifier, enqueued, key, properties, body in rows:
-            events.append(StoredEvent(sequence_of(identifier), enqueued, key, properties, body))
+            events.append(StoredEvent(sequence_from_event_id(identifier), enqueued, key, properties, body))
             size += len(body)
             if size >= MAX_READ_BYTES:
                 break
         rows.close()
         return events
 
-    def last(self, hub: str, partition: str) -> int:
+    def last_sequence_number(self, hub: str, partition: str) -> int:
         """Return the sequence number of the newest event of the partition; 0 if there was none."""
         row = self._connection.execute(
             "SELECT last_sequence FROM partitions WHERE hub = ? AND partition = ?", (hub, partition)
         ).fetchone()
         return int(row[0]) if row else 0
 
-    def committed(self, hub: str, group: str, partition: str) -> int:
+    def read_offset(self, hub: str, group: str, partition: str) -> int:
         """Return the offset of a consumer group: its last read sequence number, or 0."""
         row = self._connection.execute(
             "SELECT sequence FROM offsets WHERE hub = ? AND consumer_group = ? AND partition = ?",
@@ -256,12 +256,12 @@ class HubReader:
         partition_id = self._partition_id(hub, partition)
         if partition_id is None:
             return 0
-        first, last = event_id(partition_id, 0), event_id(partition_id + 1, 0) - 1
+        first, last = to_event_id(partition_id, 0), to_event_id(partition_id + 1, 0) - 1
         if groups:
-            last = event_id(partition_id, min(self.committed(hub, group, partition) for group in groups))
+            last = to_event_id(partition_id, min(self.read_offset(hub, group, partition) for group in groups))
         newer = self._connection.execute(
             "SELECT id FROM events WHERE id BETWEEN ? AND ? AND enqueued >= ? ORDER BY id LIMIT 1",
-            (first, last, microseconds(older_than)),
+            (first, last, to_microseconds(older_than)),
         ).fetchone()
         return self._delete(first, newer[0] - 1 if newer else last)
 
@@ -297,7 +297,7 @@ def _by_partition(batch: Iterable[_Send]) -> dict[tuple[str, str], list[tuple[st
     return merged
 
 
-def _settle(batch: Sequence[_Send], *, committed: bool) -> None:
+def _complete_sends(batch: Sequence[_Send], *, committed: bool) -> None:
     """Wake the senders of a batch, with one call into each event loop."""
     futures: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for send in batch:

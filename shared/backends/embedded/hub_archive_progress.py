@@ -55,8 +55,8 @@ class HubArchiveProgress:
 
 
 def _last_numbers(hub: str, reader: HubReader) -> dict[str, int]:
-    return {partition: reader.last(hub, partition) for partition in reader.partitions(hub)}
+    return {partition: reader.last_sequence_number(hub, partition) for partition in reader.partitions(hub)}
 
 
 def _has_read(hub: str, group: str, target: dict[str, int], reader: HubReader) -> bool:
-    return all(reader.committed(hub, group, partition) >= last for partition, last in target.items())
+    return all(reader.read_offset(hub, group, partition) >= last for partition, last in target.items())

@@ -49,17 +49,17 @@ def partition_for_key(partition_key: str) -> str:
     return str(zlib.crc32(partition_key.encode()) % PARTITIONS)
 
 
-def event_id(partition_id: int, sequence_number: int) -> int:
+def to_event_id(partition_id: int, sequence_number: int) -> int:
     """Return the id of an event in the file."""
     return (partition_id << _SEQUENCE_BITS) + sequence_number
 
 
-def sequence_of(identifier: int) -> int:
+def sequence_from_event_id(identifier: int) -> int:
     """Return the sequence number in the id of an event."""
     return identifier & ((1 << _SEQUENCE_BITS) - 1)
 
 
-def microseconds(instant: datetime) -> int:
+def to_microseconds(instant: datetime) -> int:
     """Return a time as microseconds since 1970."""
     return (instant - _EPOCH) // _MICROSECOND
 

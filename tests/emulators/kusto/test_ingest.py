@@ -117,7 +117,7 @@ def test_what_comes_later_is_seen_and_the_hub_is_told(plant: Plant) -> None:
     assert endpoint.rows("Telemetry | summarize count(), dcount(ConnectionLookup)") == [[5, 5]]
     reader = HubReader(plant.hub)
     partitions = reader.partitions(IMPULSES_HUB)
-    endpoint.until(lambda _: sum(reader.committed(IMPULSES_HUB, GROUP, each) for each in partitions) == 5)
+    endpoint.until(lambda _: sum(reader.read_offset(IMPULSES_HUB, GROUP, each) for each in partitions) == 5)
     reader.close()
     assert httpx.get(f"{endpoint.url}/healthz").json()["status"] == "ok"
 

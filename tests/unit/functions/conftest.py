@@ -9,7 +9,7 @@ import pytest
 from functions.http_blueprint import get_pipeline
 from shared import wiring
 from shared.commands import workspace
-from tests.azurite.running import missing
+from tests.azurite.running import find_missing
 from tests.emulators.kusto.endpoints import end
 from tests.unit.functions.azure_plant import ADMIN, SAMPLE, Instance, Plant
 from tests.unit.shared.wiring.azure import Deployment, deployment
@@ -18,8 +18,8 @@ from tests.unit.shared.wiring.azure import Deployment, deployment
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
     """Yield the test servers and the embedded Kusto, which reads from the hub's log."""
-    if missing():
-        pytest.skip(missing())
+    if find_missing():
+        pytest.skip(find_missing())
     async with deployment(tmp_path / "blobs") as deployed:
         running = Plant(deployed, tmp_path)
         await running.start()

@@ -76,7 +76,7 @@ def send(data_dir: Path, bodies: Sequence[bytes], hub: str = "telemetry") -> Non
 def committed(data_dir: Path, hub: str = "telemetry", group: str = "live") -> int:
     reader = HubReader(data_dir / "hub.sqlite")
     try:
-        return reader.committed(hub, group, partition_for_key("key"))
+        return reader.read_offset(hub, group, partition_for_key("key"))
     finally:
         reader.close()
 

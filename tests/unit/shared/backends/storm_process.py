@@ -32,7 +32,7 @@ def _store(kind: str, address: str) -> ChainStore:
     return CosmosChainStore(account, segment_bytes=SEGMENT_BYTES)
 
 
-async def _appended(log: EventLog, name: str, number: int) -> AppendResult:
+async def _append(log: EventLog, name: str, number: int) -> AppendResult:
     """Append an event like a client with an idempotency key: retry while the service is unavailable."""
     event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
     while True:
@@ -46,7 +46,7 @@ async def _appended(log: EventLog, name: str, number: int) -> AppendResult:
 async def _writer(log: EventLog, name: str, first: int) -> None:
     for number in count(first):
         asked = time.monotonic() if number > first else 0.0
-        record = (await _appended(log, name, number)).record
+        record = (await _append(log, name, number)).record
         told = (name, number, f"{record.sequence:012d}", record.hash, asked, time.monotonic(), ".")
         print(*told, flush=True)  # noqa: T201  the test reads it
 

@@ -21,10 +21,10 @@ class History:
 @pytest.fixture
 def history() -> History:
     """A valid history."""
-    return made([("a", 0), ("b", 0), ("a", 1)])
+    return append_history([("a", 0), ("b", 0), ("a", 1)])
 
 
-def made(events: list[tuple[str, int]]) -> History:
+def append_history(events: list[tuple[str, int]]) -> History:
     """Return the history of events appended one after the other."""
     records: list[dict[str, Any]] = []
     answers: Answers = {}
@@ -59,7 +59,7 @@ def test_a_gap_and_a_fork_are_found(history: History) -> None:
     """A record is missing or does not link."""
     with pytest.raises(AssertionError):
         check([history.records[0], history.records[2]], {})
-    other = made([("a", 0), ("a", 1), ("b", 0)])
+    other = append_history([("a", 0), ("a", 1), ("b", 0)])
     with pytest.raises(AssertionError):
         check([*history.records[:2], other.records[2]], {})
 
@@ -68,7 +68,7 @@ def test_a_gap_and_a_fork_are_found(history: History) -> None:
 def test_a_duplicate_and_a_wrong_order_are_found(events: list[tuple[str, int]]) -> None:
     """An event exists twice, or before an earlier event of its writer."""
     with pytest.raises(AssertionError, match="comes next"):
-        check(made(events).records, {})
+        check(append_history(events).records, {})
 
 
 def test_a_reply_of_another_record_is_found(history: History) -> None:

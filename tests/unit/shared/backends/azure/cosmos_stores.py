@@ -25,7 +25,7 @@ async def workspace() -> str:
     return "plant-a"
 
 
-async def provisioned(server: CosmosServer) -> None:
+async def create_database(server: CosmosServer) -> None:
     """Create the database and its containers."""
     async with CosmosClient(server.endpoint, server.key) as client:
         await create_containers(await client.create_database(DATABASE))

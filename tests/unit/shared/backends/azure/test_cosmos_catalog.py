@@ -38,7 +38,7 @@ def service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
     return CatalogService(CosmosCatalogStore(client), EventLog(ChainLog(chains, workspace))), chains
 
 
-async def changed(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[ItemChange]]) -> bool:
+async def make_change(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[ItemChange]]) -> bool:
     """Make a change; return False if other writers keep changing the catalog."""
     try:
         await changes.change(decide, "editor")
@@ -63,7 +63,7 @@ async def test_every_change_and_its_event_are_stored_once() -> None:
                     made = {"lookup": name, "name": name, "surface": "hall", "kql": "Telemetry | count"}
                     return [ItemChange(ItemKind.WARM_QUERY, name, None, made)]
 
-                while not await changed(instances[number][0], decide):
+                while not await make_change(instances[number][0], decide):
                     pass
 
         await asyncio.gather(*(make(number) for number in range(INSTANCES)))

@@ -24,7 +24,7 @@ from shared.backends.azure.cosmos_containers import CHAINS, create_containers
 from shared.errors import WorkspaceError
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, Target, Tip
 from shared.provenance.records import MAX_RECORD_BYTES, draft_event, seal_record
-from tests.unit.shared.backends.azure.cosmos_stores import CHAIN, DATABASE, MANY, batch, provisioned, stores
+from tests.unit.shared.backends.azure.cosmos_stores import CHAIN, DATABASE, MANY, batch, create_database, stores
 
 REQUEST_BYTES = 2 * 1024 * 1024
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -86,7 +86,7 @@ async def test_the_heaviest_batches_are_accepted() -> None:
     """Batches at the limits are stored, and filters by long values are exact."""
     long = "ü" * 2_000
     async with CosmosServer() as server:
-        await provisioned(server)
+        await create_database(server)
         async with stores(server) as (store,):
             tip = await store.append(CHAIN, batch(Tip(), MAX_BATCH_RECORDS, Description='"' * 3_000), Tip())
             full: list[ChainRecord] = []
@@ -131,7 +131,7 @@ async def test_suitable_accounts_are_accepted(level: Consistency) -> None:
     """Strong consistency or bounded staleness with one write region and more read regions is accepted."""
     options = AccountOptions(consistency=level, read_regions=("West Europe", "North Europe"))
     async with CosmosServer(options=options) as server:
-        await provisioned(server)
+        await create_database(server)
         async with stores(server) as (store,):
             assert await store.tip(CHAIN) == Tip()
 

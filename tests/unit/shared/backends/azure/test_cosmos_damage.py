@@ -24,8 +24,8 @@ from tests.unit.shared.backends.azure.cosmos_stores import (
     DATABASE,
     EVENT,
     MANY,
+    create_database,
     fill,
-    provisioned,
     stores,
     workspace,
 )
@@ -40,7 +40,7 @@ KEY = partition_key(CHAIN, 1)
 async def server() -> AsyncIterator[CosmosServer]:
     """A server with the containers of the chains."""
     async with CosmosServer() as running:
-        await provisioned(running)
+        await create_database(running)
         yield running
 
 

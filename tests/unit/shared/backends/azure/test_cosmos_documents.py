@@ -74,11 +74,11 @@ WRITES: dict[str, Call] = {
 }
 
 
-def _struck(server: CosmosServer, operation: str, fault: dict[str, Any], times: int = 1) -> InjectedFault:
+def _inject(server: CosmosServer, operation: str, fault: dict[str, Any], times: int = 1) -> InjectedFault:
     return server.faults.add(InjectedFault(match=lambda request: request.operation == operation, times=times, **fault))
 
 
-async def _done(server: CosmosServer, operation: str) -> int:
+async def _count_successes(server: CosmosServer, operation: str) -> int:
     """Return the number of successful requests of an operation, including those with lost replies."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(PLACE.database).get_container_client(LINE.container.name)
@@ -98,10 +98,10 @@ async def test_a_lost_reply_is_resolved(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
     """After an unknown outcome, the document is read, and the write is repeated only if it is missing."""
-    fault = _struck(server, operation, OUTLASTED[name])
+    fault = _inject(server, operation, OUTLASTED[name])
     etag = await WRITES[operation](store)
     assert fault.applied == 1
-    assert await _done(server, operation) == 1
+    assert await _count_successes(server, operation) == 1
     key = NEW if operation == "create_item" else KEY
     stored = await store.read(LINE, key)
     assert (stored is None) if operation == "delete_item" else (stored is not None and stored.etag == etag)
@@ -112,10 +112,10 @@ async def test_conditional_writes_outlast_faults(server: CosmosServer, store: Co
     """The same holds under the caller's ETag: the first attempt of a write does not conflict with its retry."""
     before = await store.read(LINE, KEY)
     assert before is not None
-    _struck(server, "replace_item", OUTLASTED[name])
+    _inject(server, "replace_item", OUTLASTED[name])
     etag = await store.replace(LINE, KEY, text(KEY, 1), before.etag)
     server.faults.clear()
-    _struck(server, "delete_item", OUTLASTED[name])
+    _inject(server, "delete_item", OUTLASTED[name])
     await store.delete(LINE, KEY, etag)
     assert await store.read(LINE, KEY) is None
 
@@ -132,7 +132,7 @@ async def test_rejections_have_their_own_codes(
         "read_item": lambda one: one.read(LINE, KEY),
         "query": lambda one: one.list(LINE, "l1", 10, None, all_partitions=False),
     }
-    applied = _struck(server, operation, fault)
+    applied = _inject(server, operation, fault)
     with pytest.raises(WorkspaceError) as caught:
         await calls[operation](store)
     assert caught.value.code == code
@@ -140,7 +140,7 @@ async def test_rejections_have_their_own_codes(
     if code == "THROTTLED":
         assert caught.value.members == {"retryAfter": 2}
     if operation in WRITES:
-        assert await _done(server, operation) == 0
+        assert await _count_successes(server, operation) == 0
 
 
 async def test_an_unresolvable_write_is_unknown(server: CosmosServer, store: CosmosDocumentStore) -> None:
@@ -148,7 +148,7 @@ async def test_an_unresolvable_write_is_unknown(server: CosmosServer, store: Cos
     before = await store.read(LINE, KEY)
     assert before is not None
     async with documents(server) as other:
-        fault = _struck(server, "replace_item", {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4})
+        fault = _inject(server, "replace_item", {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4})
         writing = asyncio.create_task(store.replace(LINE, KEY, text(KEY, 1), before.etag))
         async with asyncio.timeout(10):
             while not fault.applied or (await other.read(LINE, KEY)) == before:  # noqa: ASYNC110  another thread's doing

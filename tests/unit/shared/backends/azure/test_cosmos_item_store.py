@@ -15,7 +15,7 @@ from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, probe
 from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
 from shared.errors import Kind, WorkspaceError
 from shared.rate_limits.ports import LeaseRequest
-from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, provisioned
+from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
 
 
 @dataclass
@@ -27,15 +27,15 @@ class Plant:
     state: CosmosItemStore
     other: CosmosItemStore
 
-    def faults(self, *faults: InjectedFault) -> None:
+    def inject(self, *faults: InjectedFault) -> None:
         """Let the next batches fail once each."""
         for fault in faults:
-            fault.match, fault.times = _batch, 1
+            fault.match, fault.times = _is_batch, 1
         self.server.faults.add(*faults)
 
     async def count(self, state: CosmosItemStore | None = None) -> int:
         """Increment the item and return its value."""
-        item = await (state or self.state).change("n", "n", _one_more)
+        item = await (state or self.state).change("n", "n", _increment)
         assert item is not None
         return int(item["count"])
 
@@ -44,7 +44,7 @@ class Plant:
 async def plant() -> AsyncIterator[Plant]:
     """An empty container."""
     async with CosmosServer() as server:
-        await provisioned(server)
+        await create_database(server)
         accounts = [CosmosAccount(server.endpoint, DATABASE, key=server.key, read_seconds=0.5) for _ in range(2)]
         states = [CosmosItemStore(each, CONNECTIONS, "CODE", "it", patience_seconds=2) for each in accounts]
         yield Plant(server, accounts[0], *states)
@@ -52,11 +52,11 @@ async def plant() -> AsyncIterator[Plant]:
             await account.close()
 
 
-def _batch(request: CosmosRequest) -> bool:
+def _is_batch(request: CosmosRequest) -> bool:
     return request.operation == "batch"
 
 
-def _one_more(before: Item | None) -> Item:
+def _increment(before: Item | None) -> Item:
     return {"id": "n", "count": before["count"] + 1 if before else 1}
 
 
@@ -85,7 +85,7 @@ async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -
     """With any lost request or reply, a change and a later one count once each."""
     for expected in (1, 2):
         fault.applied = 0
-        plant.faults(fault)
+        plant.inject(fault)
         assert await plant.count() == expected
         assert fault.applied == 1
         plant.server.faults.clear()
@@ -95,7 +95,7 @@ async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -
 async def test_a_lost_reply_is_found_after_later_writes(plant: Plant) -> None:
     """A change with a late reply counts once, even if other writers changed the item before its retry."""
     await plant.count()
-    plant.faults(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
+    plant.inject(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
     late = asyncio.create_task(plant.count())
     await _written(plant, 2)
     assert [await plant.count(plant.other) for _ in range(3)] == [3, 4, 5]
@@ -114,7 +114,7 @@ async def _written(plant: Plant, count: int) -> None:
 
 async def test_endless_faults_are_unavailable(plant: Plant) -> None:
     """After its patience, a change fails with the store's code and no internal details."""
-    plant.server.faults.add(InjectedFault(FaultKind.STATUS, _batch, status=503))
+    plant.server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=503))
     with pytest.raises(WorkspaceError) as caught:
         await plant.count()
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CODE")
@@ -125,7 +125,7 @@ async def test_endless_faults_are_unavailable(plant: Plant) -> None:
 
 async def test_a_rejection_is_not_retried(plant: Plant) -> None:
     """A permanent rejection is returned at once."""
-    plant.faults(InjectedFault(FaultKind.STATUS, status=403))
+    plant.inject(InjectedFault(FaultKind.STATUS, status=403))
     with pytest.raises(WorkspaceError):
         await plant.count()
     assert plant.server.requests.count_by_operation()["batch"] == 1
@@ -155,7 +155,7 @@ async def test_a_lease_costs_one_write(plant: Plant) -> None:
     assert {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)} == {
         "batch": 1
     }
-    plant.server.faults.add(InjectedFault(FaultKind.DELAY, _batch, seconds=3))
+    plant.server.faults.add(InjectedFault(FaultKind.DELAY, _is_batch, seconds=3))
     with pytest.raises(WorkspaceError) as caught:
         await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_002.0)
     assert caught.value.code == "RATE_LIMITS_UNAVAILABLE"

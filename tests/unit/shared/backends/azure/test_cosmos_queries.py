@@ -17,7 +17,7 @@ from shared.backends.azure.cosmos_item_store import CosmosItemStore
 from shared.data_stores.models import DocumentKey
 from shared.provenance.ports import ChainKey, Filters, Lookup
 from tests.unit.shared.backends.azure.cosmos_accounts import TABLES, create_tables, documents
-from tests.unit.shared.backends.azure.cosmos_stores import CHAIN, DATABASE, MANY, batch, fill, provisioned, stores
+from tests.unit.shared.backends.azure.cosmos_stores import CHAIN, DATABASE, MANY, batch, create_database, fill, stores
 
 COUNT = 5
 PAGE_SIZE = 2
@@ -34,7 +34,7 @@ class Plant:
     states: CosmosItemStore
     documents: CosmosDocumentStore
 
-    async def listed(self) -> list[bytes]:
+    async def list_all(self) -> list[bytes]:
         """Return every document, over all pages of the list."""
         found: list[bytes] = []
         after = None
@@ -50,7 +50,7 @@ class Plant:
 async def plant() -> AsyncIterator[Plant]:
     """Two chains, state items and documents, several of each."""
     async with CosmosServer(physical_partitions=2) as server:
-        await provisioned(server)
+        await create_database(server)
         await create_tables(server)
         async with stores(server) as (chains,), documents(server) as kept:
             account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
@@ -72,7 +72,7 @@ READS: dict[str, Callable[[Plant], Awaitable[Any]]] = {
     "append ids": lambda plant: plant.chains.find(CHAIN, Lookup.APPEND_ID, [f"e-{n + 1}" for n in range(COUNT)]),
     "state": lambda plant: plant.states.find("SELECT * FROM c", "s"),
     "state everywhere": lambda plant: plant.states.find("SELECT * FROM c"),
-    "documents": lambda plant: plant.listed(),
+    "documents": lambda plant: plant.list_all(),
 }
 
 

@@ -22,9 +22,9 @@ from tests.unit.shared.backends.azure.cosmos_stores import (
     EVENT,
     MANY,
     batch,
+    create_database,
     fill,
     logs,
-    provisioned,
     sequences,
     stores,
     workspace,
@@ -38,7 +38,7 @@ WRITERS, TURNS = 24, 8
 async def server() -> AsyncIterator[CosmosServer]:
     """A server with the containers of the chains."""
     async with CosmosServer(physical_partitions=2) as running:
-        await provisioned(running)
+        await create_database(running)
         yield running
 
 
@@ -50,26 +50,26 @@ async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
         yield opened
 
 
-def _of_batch(request: CosmosRequest) -> bool:
+def _is_batch(request: CosmosRequest) -> bool:
     return request.operation == "batch"
 
 
-def _of_read(request: CosmosRequest) -> bool:
+def _is_read(request: CosmosRequest) -> bool:
     return request.operation in ("query", "read_item")
 
 
-async def _until(condition: Callable[[], bool]) -> None:
+async def _wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not condition():  # noqa: ASYNC110  what is waited for happens in the server's thread
             await asyncio.sleep(0.01)
 
 
 def _status(status: int, *, kind: FaultKind = FaultKind.STATUS, substatus: int = 0) -> InjectedFault:
-    return InjectedFault(kind, _of_batch, times=1, status=status, substatus=substatus, retry_after_ms=1)
+    return InjectedFault(kind, _is_batch, times=1, status=status, substatus=substatus, retry_after_ms=1)
 
 
 def _fault(kind: FaultKind, **more: Any) -> InjectedFault:
-    return InjectedFault(kind, _of_batch, times=1, **more)
+    return InjectedFault(kind, _is_batch, times=1, **more)
 
 
 MET = ("conflicts", "unknown_outcomes", "read_retries")
@@ -122,15 +122,15 @@ async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: 
         with pytest.raises(expected):
             await store.append(CHAIN, batch(tip, 2), tip)
     assert fault.applied == 1
-    await _until(lambda: len(server.requests.for_operation("batch")) == 4 + (expected is None))
+    await _wait_until(lambda: len(server.requests.for_operation("batch")) == 4 + (expected is None))
     # Three of the fixture, one here, and another one only if the rejection was certain.
     assert len(server.requests.for_operation("batch")) == 4 + (expected is None)
     assert (await store.tip(CHAIN)).sequence == (5 if stored else 3)
     assert await sequences(store) == list(range(1, 6 if stored else 4))
-    await _stored_once_by_the_engine(server, store, name)
+    await _check_stored_once(server, store, name)
 
 
-async def _stored_once_by_the_engine(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
+async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
     """An append is stored as one record, or rejected with nothing written."""
     (log,) = logs([store])
     before = await sequences(store)
@@ -152,7 +152,7 @@ async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChain
     late = server.faults.add(_fault(FaultKind.DELAY, seconds=0.5))
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     assert late.applied == 1
-    await _until(lambda: len(server.requests.for_operation("batch")) == 5)
+    await _wait_until(lambda: len(server.requests.for_operation("batch")) == 5)
     assert sorted(exchange.status for exchange in server.requests.for_operation("batch")[3:]) in (
         [200, 207],
         [200, 412],
@@ -167,13 +167,13 @@ async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer
     conditional: list[bool] = []
 
     def note(request: CosmosRequest) -> bool:
-        if _of_batch(request):
+        if _is_batch(request):
             conditional.append(b'"ifMatch"' in request.body)
-        return _of_batch(request) and len(conditional) == 1
+        return _is_batch(request) and len(conditional) == 1
 
     server.faults.add(InjectedFault(FaultKind.STATUS, note, status=429, retry_after_ms=400))
     waiting = asyncio.create_task(store.append(CHAIN, batch(tip, 1, name="late"), tip))
-    await _until(lambda: store.usage.throttled == 1)
+    await _wait_until(lambda: store.usage.throttled == 1)
     await store.append(CHAIN, batch(tip, 1), tip)
     with pytest.raises(TipMovedError):
         await waiting
@@ -186,7 +186,7 @@ async def test_endless_throttling_is_unavailable(
 ) -> None:
     """After its patience, the store reports that nothing was written."""
     monkeypatch.setattr("shared.backends.azure.cosmos_chain.THROTTLED_SECONDS", 0.05)
-    server.faults.add(InjectedFault(FaultKind.STATUS, _of_batch, status=429, retry_after_ms=20))
+    server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=429, retry_after_ms=20))
     tip = await store.tip(CHAIN)
     with pytest.raises(WorkspaceError) as caught:
         await store.append(CHAIN, batch(tip, 1), tip)
@@ -196,7 +196,7 @@ async def test_endless_throttling_is_unavailable(
 async def test_an_unreachable_service_is_unavailable() -> None:
     """Without a connection, nothing was written, and the error states it."""
     async with CosmosServer() as server:
-        await provisioned(server)
+        await create_database(server)
         async with stores(server) as (store,):
             tip = await fill(store, 1)
             await asyncio.to_thread(server.stop)
@@ -232,7 +232,7 @@ async def test_reads_are_retried(server: CosmosServer, store: CosmosChainStore, 
         undisturbed = await read()
         applied = InjectedFault(
             fault.kind,
-            _of_read,
+            _is_read,
             times=2,
             status=fault.status,
             retry_after_ms=1,
@@ -265,9 +265,9 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
     async with stores(server, 4, segment_bytes=segment_bytes) as opened:
         for store in opened:
             await store.provision(CHAIN)
-        faults = random_faults(0.4, seed, _of_batch)
+        faults = random_faults(0.4, seed, _is_batch)
         # A read has no condition that can fail.
-        faults += [fault for fault in random_faults(0.2, seed + 1, _of_read) if fault.status != 412]
+        faults += [fault for fault in random_faults(0.2, seed + 1, _is_read) if fault.status != 412]
         server.faults.add(*faults)
         answered: dict[str, tuple[int, str]] = {}
         engines = logs(opened)
@@ -290,10 +290,10 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
         assert verdict.chain_valid, f"seed {seed}: {verdict.reason}"
         assert sum(fault.applied for fault in faults) > 20, f"seed {seed}"
         assert all(sum(getattr(store.usage, name) for store in opened) for name in MET), f"seed {seed}"
-    await _heads_agree(server, page.records[-1].hash)
+    await _check_heads(server, page.records[-1].hash)
 
 
-async def _heads_agree(server: CosmosServer, last: str) -> None:
+async def _check_heads(server: CosmosServer, last: str) -> None:
     """All heads but the last are sealed, and the last one has the last record."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)

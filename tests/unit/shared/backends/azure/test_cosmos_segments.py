@@ -18,9 +18,9 @@ from tests.unit.shared.backends.azure.cosmos_stores import (
     EVENT,
     MANY,
     batch,
+    create_database,
     fill,
     logs,
-    provisioned,
     sequences,
     stores,
     workspace,
@@ -33,7 +33,7 @@ THREE_RECORDS = 1_900
 async def server() -> AsyncIterator[CosmosServer]:
     """A server with the containers of the chains."""
     async with CosmosServer(physical_partitions=2) as running:
-        await provisioned(running)
+        await create_database(running)
         yield running
 
 

@@ -61,16 +61,16 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-async def test_requests_are_child_spans(made: InMemorySpanExporter) -> None:
+async def test_requests_are_child_spans(exporter: InMemorySpanExporter) -> None:
     """A request of the SDK is a child of the current span; a missing item is not a failure."""
     async with accounts(COSMOS) as opened:
         store = CosmosCredentialStore(opened())
-        made.clear()
+        exporter.clear()
         assert await store.find_token("none") is None
-        assert not made.get_finished_spans()
+        assert not exporter.get_finished_spans()
         with tracing.span("request"):
             assert await store.find_token("none") is None
-        *requests, around = made.get_finished_spans()
+        *requests, around = exporter.get_finished_spans()
     assert requests
     for request in requests:
         assert request.parent is not None

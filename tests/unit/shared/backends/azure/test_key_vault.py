@@ -45,7 +45,7 @@ async def vault(double: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read the versions at every call."""
     monkeypatch.setattr(vault_keys, "FRESH_SECONDS", -1.0)
 
@@ -65,7 +65,7 @@ def key_id(version: Version) -> str:
     return compute_thumbprint(version.private.public_key())
 
 
-async def published(key: VaultSigningKey) -> list[str]:
+async def published_ids(key: VaultSigningKey) -> list[str]:
     return [str(each["kid"]) for each in await key.public_keys()]
 
 
@@ -82,41 +82,41 @@ async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault
     assert [path.rsplit("/", 1)[-1] for path in double.requests[asked:]] == ["sign"]
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("without_cache")
 async def test_versions_rotate(double: KeyVaultDouble, vault: Vault) -> None:
     """A new version is published at once and signs after an hour; the old one is published until its tokens expire."""
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", clock=clock)
     first = double.keys.create("tokens", START.timestamp())
-    assert await published(key) == [key_id(first)]
+    assert await published_ids(key) == [key_id(first)]
     clock.now = START + timedelta(days=90)
     second = double.keys.create("tokens", clock.now.timestamp())
-    assert (await key.key_id(), await published(key)) == (key_id(first), [key_id(first), key_id(second)])
+    assert (await key.key_id(), await published_ids(key)) == (key_id(first), [key_id(first), key_id(second)])
     clock.now += SETTLING
-    assert (await key.key_id(), await published(key)) == (key_id(second), [key_id(second), key_id(first)])
+    assert (await key.key_id(), await published_ids(key)) == (key_id(second), [key_id(second), key_id(first)])
     clock.now += LONGEST
-    assert await published(key) == [key_id(second), key_id(first)]
+    assert await published_ids(key) == [key_id(second), key_id(first)]
     clock.now += timedelta(hours=2)
-    assert await published(key) == [key_id(second)]
+    assert await published_ids(key) == [key_id(second)]
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("without_cache")
 async def test_a_disabled_version_is_unused(double: KeyVaultDouble, vault: Vault) -> None:
     """A disabled version neither signs nor verifies; without any version, tokens cannot be signed."""
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", clock=clock)
     old, new = double.keys.create("tokens", START.timestamp()), double.keys.create("tokens", START.timestamp() + 9_000)
     clock.now = START + timedelta(days=1)
-    assert await published(key) == [key_id(new), key_id(old)]
+    assert await published_ids(key) == [key_id(new), key_id(old)]
     new.enabled = False
-    assert (await key.key_id(), await published(key)) == (key_id(old), [key_id(old)])
+    assert (await key.key_id(), await published_ids(key)) == (key_id(old), [key_id(old)])
     old.enabled = False
     with pytest.raises(WorkspaceError) as caught:
         await VaultSigningKey(vault, "tokens", clock=clock).key_id()
     assert caught.value.code == "SIGNING_KEY_UNAVAILABLE"
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("without_cache")
 async def test_tokens_of_a_disabled_version_are_rejected(
     double: KeyVaultDouble, vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,14 +152,14 @@ async def test_the_signature_matches_the_key_id(double: KeyVaultDouble, vault: V
     assert await key.key_id() != named
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("without_cache")
 async def test_an_outage_stops_signing_only(double: KeyVaultDouble, vault: Vault) -> None:
     """During an outage, cached public keys are returned, nothing is signed, and a new process has no keys."""
     double.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
-    before = await published(key)
+    before = await published_ids(key)
     double.down = True
-    assert await published(key) == before
+    assert await published_ids(key) == before
     failures = [key.sign(b""), VaultSigningKey(vault, "tokens").public_keys()]
     for failing in failures:
         with pytest.raises(WorkspaceError) as caught:

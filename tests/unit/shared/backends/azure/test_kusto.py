@@ -26,7 +26,7 @@ def failure(code: str, message: str, *, permanent: bool = True) -> dict[str, Any
     return {"error": {"code": code, "message": "short", "@message": message, "@type": code, "@permanent": permanent}}
 
 
-async def refusal(endpoint: Endpoint) -> WorkspaceError:
+async def query_error(endpoint: Endpoint) -> WorkspaceError:
     """Return the error of a query."""
     engine = KustoEngine(endpoint.url, "db")
     try:
@@ -83,7 +83,7 @@ async def test_a_query_and_its_result(endpoint: Endpoint) -> None:
 async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, frames: list[Any]) -> None:
     """A reply 200 that contains a failure is never returned as a short result."""
     endpoint.answers(frames)
-    assert (await refusal(endpoint)).kind in (Kind.UNAVAILABLE, Kind.INVALID)
+    assert (await query_error(endpoint)).kind in (Kind.UNAVAILABLE, Kind.INVALID)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, f
 async def test_every_failure_has_its_code(endpoint: Endpoint, status: int, body: Any, kind: Kind, code: str) -> None:
     """Rejections are the caller's errors; failures of the engine are a 503 without details."""
     endpoint.answers(body, status)
-    error = await refusal(endpoint)
+    error = await query_error(endpoint)
     assert (error.kind, error.code) == (kind, code)
     assert "secret" not in error.detail
 
@@ -115,7 +115,7 @@ async def test_every_failure_has_its_code(endpoint: Endpoint, status: int, body:
 async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None:
     """Lines that the service puts before a query are subtracted."""
     endpoint.answers(failure("General_BadRequest", "Syntax error [line:position=2:5]"), 400)
-    error = await refusal(endpoint)
+    error = await query_error(endpoint)
     assert (error.members["line"], error.members["column"]) == (1, 5)
     assert "[line:position=1:5]" in error.detail
 
@@ -123,6 +123,6 @@ async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None
 async def test_no_endpoint_is_unavailable(endpoint: Endpoint) -> None:
     """A refused connection is a 503, and plain http is accepted for loopback addresses only."""
     endpoint.close()
-    assert (await refusal(endpoint)).code == "QUERY_ENGINE_UNAVAILABLE"
+    assert (await query_error(endpoint)).code == "QUERY_ENGINE_UNAVAILABLE"
     endpoint.url = "http://kusto.example"
-    assert "loopback" in (await refusal(endpoint)).detail
+    assert "loopback" in (await query_error(endpoint)).detail

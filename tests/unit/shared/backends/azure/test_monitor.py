@@ -64,7 +64,7 @@ class Ingestion:
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
 
-    def of(self, kind: str) -> list[dict[str, Any]]:
+    def data_of_type(self, kind: str) -> list[dict[str, Any]]:
         """Return the data of the envelopes of a type."""
         return [each["data"]["baseData"] for each in self.envelopes if each["data"]["baseType"] == kind]
 
@@ -94,8 +94,11 @@ def test_spans_and_metrics_are_exported(ingestion: Ingestion) -> None:
     """After the delay, the exporter is loaded and everything later is exported; before, nothing is loaded."""
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
     assert run(GIVEN=address) == ["True", "False", "False", "True"]
-    assert [each["name"] for each in ingestion.of("RemoteDependencyData")] == ["a request", "an unsampled request"]
-    metrics = {name["name"]: name["value"] for each in ingestion.of("MetricData") for name in each["metrics"]}
+    assert [each["name"] for each in ingestion.data_of_type("RemoteDependencyData")] == [
+        "a request",
+        "an unsampled request",
+    ]
+    metrics = {name["name"]: name["value"] for each in ingestion.data_of_type("MetricData") for name in each["metrics"]}
     assert metrics["workspace.ingest.events"] == 3
     assert metrics["workspace.ingest.lag"] == 0.5
     assert {each["iKey"] for each in ingestion.envelopes} == {KEY}
@@ -109,8 +112,8 @@ def test_sampler_settings_of_the_host_change_nothing(ingestion: Ingestion) -> No
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
     settings = {"OTEL_TRACES_SAMPLER": "microsoft.fixed_percentage", "OTEL_TRACES_SAMPLER_ARG": "1.0"}
     assert run(GIVEN=address, PYTHONWARNINGS="error", **settings) == ["True", "False", "False", "True"]
-    assert len(ingestion.of("RemoteDependencyData")) == 2
-    assert ingestion.of("MetricData")
+    assert len(ingestion.data_of_type("RemoteDependencyData")) == 2
+    assert ingestion.data_of_type("MetricData")
 
 
 def test_nothing_is_exported_without_a_connection_string() -> None:

@@ -37,7 +37,7 @@ QUERY = EngineQuery("T", {}, 1, 1)
 PLACE = DatabasePlace("mes", "orders")
 
 
-class Silence:
+class SilentServer:
     """A server that never replies, or sends one byte at a time without end."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Silence:
             writer.close()
 
 
-class Stuck:
+class StuckProducer:
     """A producer that never gets a connection."""
 
     async def create_batch(self, **_: str) -> Any:
@@ -100,9 +100,9 @@ class Stuck:
 
 
 @pytest.fixture
-async def silence() -> AsyncIterator[Silence]:
+async def silence() -> AsyncIterator[SilentServer]:
     """Return a running server."""
-    running = Silence()
+    running = SilentServer()
     await running.start()
     yield running
     await running.close()
@@ -118,7 +118,7 @@ def no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
         assert secret not in told
 
 
-async def refused(work: Callable[[], Awaitable[Any]], code: str, kind: Kind = Kind.UNAVAILABLE) -> None:
+async def check_fails(work: Callable[[], Awaitable[Any]], code: str, kind: Kind = Kind.UNAVAILABLE) -> None:
     """Check that work fails soon with an error code."""
     with pytest.raises(WorkspaceError) as told:
         async with asyncio.timeout(GIVEN_UP):
@@ -126,26 +126,26 @@ async def refused(work: Callable[[], Awaitable[Any]], code: str, kind: Kind = Ki
     assert (told.value.kind, told.value.code) == (kind, code)
 
 
-async def test_the_query_engine(silence: Silence) -> None:
+async def test_the_query_engine(silence: SilentServer) -> None:
     """A query ends after its timeout plus a margin, without a reply or with an endless one."""
     for silence.drips in (False, True):
         engine = KustoEngine(silence.url, "Telemetry", margin_seconds=SHORT)
-        await refused(lambda engine=engine: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)  # type: ignore[misc]  # bound now
+        await check_fails(lambda engine=engine: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)  # type: ignore[misc]  # bound now
         await engine.close()
     assert silence.connections == 2
 
 
-async def test_signing_in_to_the_query_engine(silence: Silence, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_signing_in_to_the_query_engine(silence: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the token endpoint nor the cluster delays a caller longer than the timeout of its query."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     engine = KustoEngine(f"https://{silence.host}", "Telemetry", margin_seconds=SHORT)
-    await refused(lambda: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)
+    await check_fails(lambda: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)
     await engine.close()
     assert silence.connections >= 1
 
 
-async def test_the_identity(silence: Silence, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_identity(silence: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The token endpoint has a timeout and few retries."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
@@ -157,62 +157,62 @@ async def test_the_identity(silence: Silence, monkeypatch: pytest.MonkeyPatch) -
     assert 1 <= silence.connections <= 3
 
 
-async def test_blobs_and_checkpoints(silence: Silence) -> None:
+async def test_blobs_and_checkpoints(silence: SilentServer) -> None:
     """Each attempt of a request for blobs has a timeout."""
     connection_string = f"AccountName=a;AccountKey={KEY};BlobEndpoint={silence.url}/a"
     account = BlobAccount("", connection_string=connection_string, retries=1, read_seconds=SHORT)
-    await refused(AzureBlobStore(account, "cold").check, "BLOB_STORE_UNAVAILABLE")
-    await refused(lambda: AzureBlobStore(account, "cold").read("x"), "BLOB_STORE_UNAVAILABLE")
-    await refused(lambda: BlobCheckpointStore(account).state("x"), "CHECKPOINTS_UNAVAILABLE")
+    await check_fails(AzureBlobStore(account, "cold").check, "BLOB_STORE_UNAVAILABLE")
+    await check_fails(lambda: AzureBlobStore(account, "cold").read("x"), "BLOB_STORE_UNAVAILABLE")
+    await check_fails(lambda: BlobCheckpointStore(account).state("x"), "CHECKPOINTS_UNAVAILABLE")
     await account.close()
 
 
-async def test_the_message_service(silence: Silence) -> None:
+async def test_the_message_service(silence: SilentServer) -> None:
     """Calls and lists have a timeout."""
     service = WebPubSub(silence.url, "live", ACCESS_KEY, seconds=SHORT)
-    await refused(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
-    await refused(lambda: service.has_streams("g"), "LIVE_STREAM_UNAVAILABLE")
-    await refused(lambda: anext(aiter(service.list_streams("g"))), "LIVE_STREAM_UNAVAILABLE")
+    await check_fails(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
+    await check_fails(lambda: service.has_streams("g"), "LIVE_STREAM_UNAVAILABLE")
+    await check_fails(lambda: anext(aiter(service.list_streams("g"))), "LIVE_STREAM_UNAVAILABLE")
     await service.close()
 
 
 async def test_the_event_hub() -> None:
     """Connecting and sending have one timeout together; a producer that is never ready represents both."""
-    sender = EventHubsSender("hub.example", "", connect=lambda _: Stuck(), seconds=SHORT)
-    await refused(lambda: sender.send("telemetry", [HubMessage(b"{}", "rig", {})]), "TELEMETRY_HUB_UNAVAILABLE")
+    sender = EventHubsSender("hub.example", "", connect=lambda _: StuckProducer(), seconds=SHORT)
+    await check_fails(lambda: sender.send("telemetry", [HubMessage(b"{}", "rig", {})]), "TELEMETRY_HUB_UNAVAILABLE")
     await sender.close()
 
 
-async def test_the_key_vault(silence: Silence) -> None:
+async def test_the_key_vault(silence: SilentServer) -> None:
     """Each attempt of a request for signatures and keys has a timeout."""
     options = {"connection_timeout": SHORT, "read_timeout": SHORT, "retry_total": 1}
     vault = Vault(f"https://{silence.host}", credential=Tokens(), options=options)
-    await refused(
+    await check_fails(
         lambda: call_vault(lambda: vault.check("k"), "SIGNING_KEY_UNAVAILABLE", "k"), "SIGNING_KEY_UNAVAILABLE"
     )
     await vault.close()
 
 
-async def test_the_workspaces_account(silence: Silence) -> None:
+async def test_the_workspaces_account(silence: SilentServer) -> None:
     """Requests to the account of the workspace's state have a timeout."""
     account = CosmosAccount(silence.url, "workspace", key=KEY, read_seconds=SHORT)
-    await refused(lambda: account.container(CONTAINERS[0].name), "PROVENANCE_UNAVAILABLE")
+    await check_fails(lambda: account.container(CONTAINERS[0].name), "PROVENANCE_UNAVAILABLE")
     await account.close()
 
 
-async def test_the_accounts_of_data_stores(silence: Silence) -> None:
+async def test_the_accounts_of_data_stores(silence: SilentServer) -> None:
     """Requests to accounts of documents and to Resource Manager have a timeout."""
     accounts = DataAccounts({PLACE.store: DataAccount(silence.url, "s", "g", "n", key=KEY)}, read_seconds=SHORT)
     table = Table(PLACE, AccountContainer("workorders", "/line"))
-    await refused(lambda: accounts.container(table), "DATA_STORE_UNAVAILABLE")
+    await check_fails(lambda: accounts.container(table), "DATA_STORE_UNAVAILABLE")
     await accounts.close()
 
 
-async def test_the_identity_provider(silence: Silence) -> None:
+async def test_the_identity_provider(silence: SilentServer) -> None:
     """Discovery and keys share one timeout, even with an endless reply; then calls fail at once for ten seconds."""
     for silence.drips in (False, True):
         before = silence.connections
         provider = HttpOpenIdProvider(f"{silence.url}/.well-known/openid-configuration", seconds=SHORT)
-        await refused(lambda provider=provider: provider.public_key("k"), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # bound now
-        await refused(lambda provider=provider: provider.issuer(), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # the same
+        await check_fails(lambda provider=provider: provider.public_key("k"), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # bound now
+        await check_fails(lambda provider=provider: provider.issuer(), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # the same
         assert silence.connections == before + 1

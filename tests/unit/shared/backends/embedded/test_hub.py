@@ -173,12 +173,12 @@ def test_paging_returns_every_event_once(
 
 def test_offsets_never_decrease(path: Path, reader: HubReader) -> None:
     """An offset is 0 at first, then the highest committed one, also after a reopening."""
-    assert reader.committed(HUB, "live", "0") == 0
+    assert reader.read_offset(HUB, "live", "0") == 0
     for number in (5, 9, 3):
         reader.commit(HUB, "live", "0", number)
     other = HubReader(path)
-    assert other.committed(HUB, "live", "0") == 9
-    assert (other.committed(HUB, "adx", "0"), other.committed(HUB, "live", "1")) == (0, 0)
+    assert other.read_offset(HUB, "live", "0") == 9
+    assert (other.read_offset(HUB, "adx", "0"), other.read_offset(HUB, "live", "1")) == (0, 0)
     other.close()
 
 

@@ -25,7 +25,7 @@ def read(path: Path, hub: str, group: str) -> None:
     """Commit all events of a hub for a group."""
     reader = HubReader(path)
     for partition in reader.partitions(hub):
-        reader.commit(hub, group, partition, reader.last(hub, partition))
+        reader.commit(hub, group, partition, reader.last_sequence_number(hub, partition))
     reader.close()
 
 

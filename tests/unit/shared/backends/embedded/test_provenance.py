@@ -118,10 +118,10 @@ async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> No
 async def test_two_processes_append_to_one_chain(tmp_path: Path) -> None:
     """Sixteen appenders in two processes cause no gap, fork, lost or duplicate event."""
     file = tmp_path / "provenance.sqlite"
-    processes = [_started(file, name) for name in ("p1", "p2")]
+    processes = [_start_process(file, name) for name in ("p1", "p2")]
     try:
         for process in processes:
-            _go(process)
+            _release(process)
         for process in processes:
             process.communicate(timeout=60)
     finally:
@@ -143,10 +143,10 @@ async def test_killed_processes_lose_no_acknowledged_event(tmp_path: Path) -> No
     file = tmp_path / "provenance.sqlite"
     answered: list[list[str]] = []
     for number in range(3):
-        processes = [_started(file, name, "1000") for name in ("p1", "p2")]
+        processes = [_start_process(file, name, "1000") for name in ("p1", "p2")]
         try:
             for process in processes:
-                _go(process)
+                _release(process)
             for process in processes:
                 assert process.stdout is not None
                 answered += [process.stdout.readline().split() for _ in range(150 * (number + 1))]
@@ -168,13 +168,13 @@ async def test_killed_processes_lose_no_acknowledged_event(tmp_path: Path) -> No
     assert len(answered) >= 1_800
 
 
-def _go(process: subprocess.Popen[str]) -> None:
+def _release(process: subprocess.Popen[str]) -> None:
     assert process.stdin is not None
     process.stdin.write("go\n")
     process.stdin.flush()
 
 
-def _started(file: Path, name: str, count: str = "10") -> subprocess.Popen[str]:
+def _start_process(file: Path, name: str, count: str = "10") -> subprocess.Popen[str]:
     command = [sys.executable, str(Path(__file__).with_name("append_process.py")), str(file), name, "8", count]
     process = subprocess.Popen(
         command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -48,7 +48,7 @@ async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
     await opened.close()
 
 
-async def verified(store: SqliteChainStore, seconds: float = 60) -> Verdict:
+async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> Verdict:
     """Return the verdict, with every window of four but the first verified in the process."""
     return await ChainVerifier(store, workspace, seconds=seconds, parallel=windows_of(4)).verify(CHAIN)
 
@@ -81,18 +81,18 @@ async def test_a_second_verification_has_no_process(log: SqliteAuditLog) -> None
 
 async def test_a_change_found_by_the_process_is_reported(log: SqliteAuditLog) -> None:
     """The process sees a changed last record first, and it is reported."""
-    assert (await verified(log.store)).reason == f"{COUNT} records, all sound"
+    assert (await verify_in_process(log.store)).reason == f"{COUNT} records, all sound"
     await log.store._writing.write(
         lambda file: file.execute("UPDATE records SET user_id = 'nobody' WHERE sequence = ?", (COUNT,))
     )
-    verdict = await verified(log.store)
+    verdict = await verify_in_process(log.store)
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{COUNT:012d}")
 
 
 async def test_a_killed_process_is_not_required(log: SqliteAuditLog) -> None:
     """The verification continues locally, with the same verdict."""
-    store = KilledWalker(log.store._path)
-    assert (await verified(store)).reason == f"{COUNT} records, all sound"
+    store = StoreWithKilledVerifier(log.store._path)
+    assert (await verify_in_process(store)).reason == f"{COUNT} records, all sound"
     assert store.killed
     await store.close()
 
@@ -101,19 +101,19 @@ async def test_a_host_without_processes_verifies_locally(log: SqliteAuditLog, mo
     """Neither a missing interpreter nor one that ends at once changes a verdict."""
     for command in ("/nowhere/python", "/bin/false"):
         monkeypatch.setattr(sys, "executable", command)
-        assert (await verified(log.store)).reason == f"{COUNT} records, all sound"
+        assert (await verify_in_process(log.store)).reason == f"{COUNT} records, all sound"
 
 
 async def test_a_cancelled_verification_ends_its_process(log: SqliteAuditLog) -> None:
     """A cancelled caller or a timeout leaves no process."""
     started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    store = StoppedWalker(log.store._path, started)
-    walk = asyncio.create_task(verified(store))
+    store = StoreWithStoppedVerifier(log.store._path, started)
+    walk = asyncio.create_task(verify_in_process(store))
     pid = await started
     walk.cancel()
     with pytest.raises(asyncio.CancelledError):
         await walk
-    await gone(pid)
+    await wait_until_dead(pid)
     await store.close()
 
 
@@ -124,13 +124,13 @@ async def test_a_process_ends_with_its_parent(log: SqliteAuditLog) -> None:
     )
     assert parent.stdout is not None
     pid = int(await parent.stdout.readline())
-    assert alive(pid)
+    assert is_alive(pid)
     parent.kill()
     await parent.communicate()
-    await gone(pid)
+    await wait_until_dead(pid)
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -138,15 +138,15 @@ def alive(pid: int) -> bool:
         return False
 
 
-async def gone(pid: int) -> None:
+async def wait_until_dead(pid: int) -> None:
     """Wait until a process has ended."""
     deadline = time.monotonic() + 30
-    while alive(pid):
+    while is_alive(pid):
         assert time.monotonic() < deadline, f"{pid} still runs"
         await asyncio.sleep(0.02)
 
 
-class KilledWalker(SqliteChainStore):
+class StoreWithKilledVerifier(SqliteChainStore):
     """The embedded store, whose process is killed after its first result."""
 
     killed = False
@@ -165,7 +165,7 @@ class KilledWalker(SqliteChainStore):
             yield ask
 
 
-class StoppedWalker(SqliteChainStore):
+class StoreWithStoppedVerifier(SqliteChainStore):
     """The embedded store, whose process is stopped before its first result."""
 
     def __init__(self, path: Path, started: asyncio.Future[int]) -> None:

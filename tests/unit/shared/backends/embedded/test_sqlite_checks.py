@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Hold the write lock of a file."""
     with closing(sqlite3.connect(path, autocommit=True)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
@@ -39,7 +39,7 @@ def held(path: Path) -> Iterator[None]:
 @pytest.mark.parametrize("check", CHECKS)
 async def test_a_locked_file_fails(path: Path, check: Check) -> None:
     """The check fails while another writer holds the lock, and succeeds afterwards."""
-    with held(path), pytest.raises(sqlite3.OperationalError, match="locked"):
+    with hold_lock(path), pytest.raises(sqlite3.OperationalError, match="locked"):
         await check(path, SOON)
     await check(path, SOON)
 

@@ -99,11 +99,11 @@ def test_each_fault_is_told_at_its_place(old: str, new: str, told: str) -> None:
         ("a: 1\n---\nb: 2", "2:1: expected a single document"),
         ("a: *nowhere", "1:4: found undefined alias"),
         ("a: x\nb: \x01", "2:4: control characters are not allowed"),
-        ("a: \ud800", "1:4: holds half of a surrogate pair"),
+        ("a: \ud800", "1:4: contains an unpaired surrogate"),
         ('a: "\\ud800"', "found invalid Unicode character escape code"),
         ("[" * 200_000, f"1:{MAX_DEPTH + 1}: is nested deeper than {MAX_DEPTH} levels"),
         ("team: &all [*all]", "1:7: team: aliases make the document too large or too deep"),
-        (f"a: &a 1\nb: [{'*a,' * (MAX_ALIASES + 1)}]", f"holds more than {MAX_ALIASES} aliases"),
+        (f"a: &a 1\nb: [{'*a,' * (MAX_ALIASES + 1)}]", f"has more than {MAX_ALIASES} aliases"),
         (" " * (MAX_CHARACTERS + 1), "1:1: is longer than"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.service.local_service import Service, check_problem
-from tests.unit.shared.auth.targets import part, pkcs1
+from tests.unit.shared.auth.targets import encode_part, sign_pkcs1
 
 TENANT = "11111111-2222-3333-4444-555555555555"
 AUDIENCE = "api://workspace"
@@ -203,9 +203,9 @@ def test_forged_entra_tokens_are_rejected(
     good = provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001")
     assert request_whoami(entra_service, good).status_code == 200
     payload = jwt.decode(good, options={"verify_signature": False}) | claims
-    message = f"{part({'alg': 'RS256', 'kid': provider.kid, 'typ': 'JWT'} | header)}.{part(payload)}"
+    message = f"{encode_part({'alg': 'RS256', 'kid': provider.kid, 'typ': 'JWT'} | header)}.{encode_part(payload)}"
     check_problem(
-        request_whoami(entra_service, f"{message}.{part(pkcs1(message.encode(), provider.key))}"),
+        request_whoami(entra_service, f"{message}.{encode_part(sign_pkcs1(message.encode(), provider.key))}"),
         401,
         "UNAUTHENTICATED",
     )

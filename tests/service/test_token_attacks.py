@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from shared.auth import jose
 from tests.service.local_service import Service, check_problem
 from tests.service.stream_client import build_stream_url, read_rejection
-from tests.unit.shared.auth.targets import ORDER, part, pkcs1
+from tests.unit.shared.auth.targets import ORDER, encode_part, sign_pkcs1
 
 ROUTES = [
     ("GET", "/workspace/api/keys/whoami"),
@@ -47,11 +47,11 @@ class Forger:
     def create_token(self, header: Json | None = None, claims: Json | None = None, sign: Sign | None = None) -> str:
         """Return a token with changed members; ``...`` removes a member."""
         created = [
-            part({name: value for name, value in (members | (changes or {})).items() if value is not ...})
+            encode_part({name: value for name, value in (members | (changes or {})).items() if value is not ...})
             for members, changes in ((self.header, header), (self.claims, claims))
         ]
         message = ".".join(created)
-        return f"{message}.{part((sign or self.sign)(message.encode()))}"
+        return f"{message}.{encode_part((sign or self.sign)(message.encode()))}"
 
     def public_key(self) -> bytes:
         """Return the public key from the JWKS."""
@@ -76,19 +76,19 @@ def _embed_key(forger: Forger) -> str:
 
 def _imitate_entra(forger: Forger) -> str:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    return forger.create_token({"alg": "RS256"}, sign=lambda message: pkcs1(message, key))
+    return forger.create_token({"alg": "RS256"}, sign=lambda message: sign_pkcs1(message, key))
 
 
 def _duplicate_claim(forger: Forger) -> str:
     claims = json.dumps(forger.claims)[:-1] + ',"sub":"admin@t","Username":"admin@t"}'
-    message = f"{part(forger.header)}.{part(claims)}"
-    return f"{message}.{part(forger.sign(message.encode()))}"
+    message = f"{encode_part(forger.header)}.{encode_part(claims)}"
+    return f"{message}.{encode_part(forger.sign(message.encode()))}"
 
 
 def _encode(encoding: str) -> Callable[[Forger], str]:
     def create(forger: Forger) -> str:
-        message = f"{part(forger.header)}.{jose.encode_base64url(json.dumps(forger.claims).encode(encoding))}"
-        return f"{message}.{part(forger.sign(message.encode()))}"
+        message = f"{encode_part(forger.header)}.{jose.encode_base64url(json.dumps(forger.claims).encode(encoding))}"
+        return f"{message}.{encode_part(forger.sign(message.encode()))}"
 
     return create
 

@@ -1,4 +1,4 @@
-"""A small workspace to authenticate against, over the embedded stores."""
+"""Workspace for authentication tests, with the embedded stores."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ SERVICE = Member.model_validate({"id": "historian", "name": "Historian", "role":
 
 @dataclass
 class Workspace:
-    """The parts under test, and the two things that tests change or read: the team and the audit trail."""
+    """Services under test, with the team and the audit events that tests change or read."""
 
     team_now: Team
     store: SqliteCredentialStore
@@ -49,13 +49,13 @@ class Workspace:
         self.authenticator = Authenticator(self, credentials, self.store, self.codec, None)
 
     async def team(self) -> Team:
-        """Be the directory."""
+        """Return the team."""
         return self.team_now
 
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Be the audit log: keep an event once per append id."""
+        """Record an audit event once per append id."""
         if append_id not in [kept["append_id"] for kept in self.trail]:
             self.trail.append({"target": target, "user": user_id, "append_id": append_id, "scope": scope_key, **event})
         return event
@@ -74,6 +74,6 @@ async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
 
 @pytest.fixture(params=[own, entra], ids=["own", "entra"])
 def target(request: pytest.FixtureRequest) -> Attacked:
-    """Return what is attacked."""
+    """Return the attacked kind of token."""
     made: Attacked = request.param()
     return made

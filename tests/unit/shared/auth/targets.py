@@ -1,4 +1,4 @@
-"""What attacks on tokens aim at: the service's own tokens and those of Entra ID, with keys that tests may sign with."""
+"""Targets of token attacks: the service's tokens and Entra ID tokens, with signing keys for tests."""
 
 import json
 import time
@@ -31,24 +31,24 @@ OTHER = ec.generate_private_key(ec.SECP256R1())
 OTHER_RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
-def part(value: Any) -> str:
-    """Return a segment: of JSON, of text as it is, or of bytes."""
+def encode_part(value: Any) -> str:
+    """Return a token segment of JSON, text or bytes."""
     if isinstance(value, bytes):
         return jose.encode_base64url(value)
     return jose.encode_base64url((value if isinstance(value, str) else json.dumps(value)).encode())
 
 
-def ecdsa(message: bytes, key: ec.EllipticCurvePrivateKey = KEY) -> bytes:
+def sign_ecdsa(message: bytes, key: ec.EllipticCurvePrivateKey = KEY) -> bytes:
     """Return the ASN.1 signature of a message."""
     return key.sign(message, ec.ECDSA(hashes.SHA256()))
 
 
-def raw(message: bytes, key: ec.EllipticCurvePrivateKey = KEY) -> bytes:
-    """Return the signature of a message as a JWS has it: r and s."""
-    return bytes(jwt.utils.der_to_raw_signature(ecdsa(message, key), ec.SECP256R1()))
+def sign_raw(message: bytes, key: ec.EllipticCurvePrivateKey = KEY) -> bytes:
+    """Return the signature of a message in JWS form: r and s."""
+    return bytes(jwt.utils.der_to_raw_signature(sign_ecdsa(message, key), ec.SECP256R1()))
 
 
-def pkcs1(message: bytes, key: rsa.RSAPrivateKey = RSA_KEY) -> bytes:
+def sign_pkcs1(message: bytes, key: rsa.RSAPrivateKey = RSA_KEY) -> bytes:
     """Return the RS256 signature of a message."""
     return key.sign(message, padding.PKCS1v15(), hashes.SHA256())
 
@@ -74,41 +74,41 @@ class Attacked:
     verify: Callable[[str], Any]
 
     def header(self, **changes: Any) -> Json:
-        """Return a good header, changed; None takes a member out."""
+        """Return a valid header with changes; None removes a member."""
         members = {"alg": self.alg, "kid": self.kid, "typ": "JWT"} | changes
         return {name: value for name, value in members.items() if value is not ...}
 
     def token(self, header: Any = None, payload: Any = None, sign: Callable[[bytes], bytes] | None = None) -> str:
-        """Return a token, well signed unless told otherwise."""
-        message = f"{part(self.header() if header is None else header)}.{part(payload or self.claims)}"
-        return f"{message}.{part((sign or self.sign)(message.encode()))}"
+        """Return a token, validly signed by default."""
+        message = f"{encode_part(self.header() if header is None else header)}.{encode_part(payload or self.claims)}"
+        return f"{message}.{encode_part((sign or self.sign)(message.encode()))}"
 
     def changed(self, **claims: Any) -> str:
-        """Return a well-signed token with claims changed; ``...`` takes one out."""
+        """Return a validly signed token with changed claims; ``...`` removes a claim."""
         return self.token(payload={name: value for name, value in (self.claims | claims).items() if value is not ...})
 
 
 class OneKey:
-    """The signing key, and the provider, of these tests."""
+    """Signing key and OpenID provider with one key."""
 
     async def key_id(self) -> str:
-        """Return its id."""
+        """Return the id of the key."""
         return "mine"
 
     async def sign(self, message: bytes) -> bytes:
-        """Sign."""
-        return raw(message)
+        """Return the signature of a message."""
+        return sign_raw(message)
 
     async def public_keys(self) -> list[Mapping[str, Any]]:
-        """Return the key."""
+        """Return the public key."""
         return [json.loads(jwt.algorithms.ECAlgorithm.to_jwk(KEY.public_key())) | {"kid": "mine"}]
 
     async def issuer(self) -> str:
-        """Return the provider's name."""
+        """Return the issuer of the provider."""
         return ISSUER
 
     async def public_key(self, key_id: str) -> Mapping[str, Any] | None:
-        """Return the provider's key."""
+        """Return the public key of the provider."""
         jwk: Json = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(RSA_KEY.public_key()))
         return jwk if key_id == "mine" else None
 
@@ -118,7 +118,7 @@ def own() -> Attacked:
     at = int(time.time())
     claims = {"iss": "issuer", "aud": "audience", "sub": "editor@x", "jti": "j", "iat": at, "nbf": at, "exp": at + 600}
     codec = TokenCodec(OneKey(), "issuer", "audience")
-    return Attacked("ES256", "mine", claims | MEMBERS, raw, KEY.public_key(), codec.verify)
+    return Attacked("ES256", "mine", claims | MEMBERS, sign_raw, KEY.public_key(), codec.verify)
 
 
 def entra() -> Attacked:
@@ -126,11 +126,11 @@ def entra() -> Attacked:
     at = int(time.time())
     claims = {"iss": ISSUER, "aud": AUDIENCE, "tid": TENANT, "oid": "o", "iat": at, "nbf": at, "exp": at + 600}
     tokens = EntraTokens(OneKey(), TENANT, AUDIENCE)
-    return Attacked("RS256", "mine", claims, pkcs1, RSA_KEY.public_key(), tokens.verify)
+    return Attacked("RS256", "mine", claims, sign_pkcs1, RSA_KEY.public_key(), tokens.verify)
 
 
-async def refused(target: Attacked, token: str) -> None:
-    """Return when a token is refused as no token at all is let in."""
+async def assert_rejected(target: Attacked, token: str) -> None:
+    """Check that a token is rejected with the same error as a missing one."""
     with pytest.raises(WorkspaceError) as told:
         await target.verify(token)
     assert told.value.kind is Kind.UNAUTHENTICATED, told.value

@@ -1,4 +1,4 @@
-"""From header to principal."""
+"""Tests of authentication from header to principal."""
 
 import base64
 import dataclasses
@@ -28,28 +28,28 @@ KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
 async def principal_by_key(workspace: Workspace, member: str) -> Principal:
-    """Return the member, authenticated by a new key."""
+    """Return the principal of a member, authenticated by a new key."""
     key = await workspace.api_keys.issue("test", member, "a key")
     return await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
 
 
-async def token_of(workspace: Workspace, member: str) -> str:
+async def issue_token(workspace: Workspace, member: str) -> str:
     """Return a token of a member."""
     return (await workspace.issuer.mint(await principal_by_key(workspace, member), None, None)).token
 
 
-async def refusal(
+async def get_error(
     workspace: Workspace, authorization: str, accepted: frozenset[CredentialKind] = KEYS
 ) -> WorkspaceError:
-    """Return the error that a header leads to."""
+    """Return the error that a header causes."""
     with pytest.raises(WorkspaceError) as refused:
         await workspace.authenticator(authorization, accepted)
     assert refused.value.kind is Kind.UNAUTHENTICATED
     return refused.value
 
 
-def forged(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
-    """Return the token with members of header and payload replaced and the signature kept."""
+def forge(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
+    """Return a token with changed header and payload members and the original signature."""
     head, body, signature = token.split(".")
     parts = [
         {**json.loads(base64.urlsafe_b64decode(part + "==")), **change}
@@ -58,23 +58,23 @@ def forged(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
     return ".".join([*(jose.encode_base64url(json.dumps(part).encode()) for part in parts), signature])
 
 
-async def test_a_token_names_its_principal(workspace: Workspace) -> None:
-    """A good token gives the member with exactly the rights that it carries."""
-    principal = await workspace.authenticator(f"Bearer {await token_of(workspace, EDITOR.id)}", JWT_ONLY)
+async def test_token_identifies_principal(workspace: Workspace) -> None:
+    """A valid token authenticates the member with exactly the token's rights."""
+    principal = await workspace.authenticator(f"Bearer {await issue_token(workspace, EDITOR.id)}", JWT_ONLY)
     assert (principal.member_id, principal.identity, principal.via) == (EDITOR.id, EDITOR.id, CredentialKind.JWT)
     assert principal.rights == ROLE_RIGHTS[Role.EDITOR]
 
 
-async def test_a_services_token_carries_no_identity(workspace: Workspace) -> None:
-    """The token of a service has no sub and its principal no identity."""
-    token = await token_of(workspace, "historian")
+async def test_service_token_has_no_identity(workspace: Workspace) -> None:
+    """The token of a service has no ``sub``, and its principal has no identity."""
+    token = await issue_token(workspace, "historian")
     assert "sub" not in jwt.decode(token, options={"verify_signature": False})
     assert (await workspace.authenticator(f"Bearer {token}", JWT_ONLY)).identity is None
 
 
-async def test_a_token_seen_before_is_not_verified_again(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_verified_token_is_cached(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second use of a token does not reach the codec."""
-    token = await token_of(workspace, EDITOR.id)
+    token = await issue_token(workspace, EDITOR.id)
     first = await workspace.authenticator(f"Bearer {token}", JWT_ONLY)
 
     async def unreachable(_: str) -> Any:
@@ -87,47 +87,47 @@ async def test_a_token_seen_before_is_not_verified_again(workspace: Workspace, m
 @pytest.mark.parametrize(
     "authorization", ["", "Bearer", "Bearer ", "Basic abc", "Bearer garbage", "Bearer a.b.c", "Bearer ..", "x" * 99]
 )
-async def test_what_is_no_credential_is_refused(workspace: Workspace, authorization: str) -> None:
+async def test_malformed_credential_is_rejected(workspace: Workspace, authorization: str) -> None:
     """A missing or malformed credential is unauthenticated, never an internal error."""
-    await refusal(workspace, authorization)
+    await get_error(workspace, authorization)
 
 
 @given(st.text(max_size=60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
-async def test_no_text_breaks_the_authenticator(workspace: Workspace, text: str) -> None:
-    """Any text at all is refused in the same way."""
-    await refusal(workspace, f"Bearer {text}")
-    await refusal(workspace, f"Bearer oik_{text}")
+async def test_any_text_is_rejected_as_unauthenticated(workspace: Workspace, text: str) -> None:
+    """Any text is rejected with the same error."""
+    await get_error(workspace, f"Bearer {text}")
+    await get_error(workspace, f"Bearer oik_{text}")
 
 
-async def test_an_unsigned_token_is_refused(workspace: Workspace) -> None:
-    """Algorithm none is refused with and without a signature part."""
-    token = forged(await token_of(workspace, EDITOR.id), {"alg": "none"}, {})
-    await refusal(workspace, f"Bearer {token}")
-    await refusal(workspace, f"Bearer {token.rsplit('.', 1)[0]}.")
+async def test_unsigned_token_is_rejected(workspace: Workspace) -> None:
+    """Algorithm ``none`` is rejected with and without a signature part."""
+    token = forge(await issue_token(workspace, EDITOR.id), {"alg": "none"}, {})
+    await get_error(workspace, f"Bearer {token}")
+    await get_error(workspace, f"Bearer {token.rsplit('.', 1)[0]}.")
 
 
-async def test_a_token_signed_with_the_public_key_as_secret_is_refused(workspace: Workspace) -> None:
-    """HS256 over the public key, in every form that it is published in, is refused."""
-    token = await token_of(workspace, EDITOR.id)
+async def test_token_signed_with_public_key_as_secret_is_rejected(workspace: Workspace) -> None:
+    """HS256 with the public key as secret is rejected in every published form of the key."""
+    token = await issue_token(workspace, EDITOR.id)
     jwk = dict((await workspace.key.public_keys())[0])
     public = jwt.PyJWK(jwk).key
     pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     for secret in (pem, pem.strip(), json.dumps(jwk).encode()):
-        unsigned = forged(token, {"alg": "HS256"}, {}).rsplit(".", 1)[0]
+        unsigned = forge(token, {"alg": "HS256"}, {}).rsplit(".", 1)[0]
         signature = jose.encode_base64url(hmac.new(secret, unsigned.encode(), hashlib.sha256).digest())
-        await refusal(workspace, f"Bearer {unsigned}.{signature}")
+        await get_error(workspace, f"Bearer {unsigned}.{signature}")
 
 
-async def test_a_key_that_a_token_brings_along_is_not_used(workspace: Workspace) -> None:
-    """A token signed by a key in its own header (jwk, jku, x5u) is refused, with our kid or another."""
+async def test_key_in_token_header_is_not_used(workspace: Workspace) -> None:
+    """A token signed by a key in its own header (jwk, jku, x5u) is rejected with any key id."""
     mine = ec.generate_private_key(ec.SECP256R1())
-    payload = jwt.decode(await token_of(workspace, EDITOR.id), options={"verify_signature": False})
+    payload = jwt.decode(await issue_token(workspace, EDITOR.id), options={"verify_signature": False})
     jwk = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(mine.public_key()))
     for kid in (await workspace.key.key_id(), "other", ""):
         for extra in ({"jwk": jwk}, {"jku": "https://127.0.0.1/keys"}, {"x5u": "https://127.0.0.1/c"}, {}):
             token = jwt.encode(payload, mine, "ES256", headers={"kid": kid, **extra})
-            await refusal(workspace, f"Bearer {token}")
+            await get_error(workspace, f"Bearer {token}")
 
 
 @pytest.mark.parametrize(
@@ -147,70 +147,70 @@ async def test_a_key_that_a_token_brings_along_is_not_used(workspace: Workspace)
         {"AccessRights": "Workspace.Keys.Manage"},
     ],
 )
-async def test_a_well_signed_token_with_wrong_claims_is_refused(workspace: Workspace, claims: dict[str, Any]) -> None:
-    """Expiry, issuer, audience, workspace and principal are pinned, even for a token that our key signed."""
-    payload = jwt.decode(await token_of(workspace, EDITOR.id), options={"verify_signature": False})
+async def test_validly_signed_token_with_wrong_claims_is_rejected(workspace: Workspace, claims: dict[str, Any]) -> None:
+    """Expiry, issuer, audience, workspace and principal are checked for validly signed tokens, too."""
+    payload = jwt.decode(await issue_token(workspace, EDITOR.id), options={"verify_signature": False})
     changed = {name: value for name, value in {**payload, **claims}.items() if value is not None}
-    token = await signed(workspace, changed)
+    token = await sign_payload(workspace, changed)
     if claims == {"AccessRights": "Workspace.Keys.Manage"}:
         assert (await workspace.authenticator(f"Bearer {token}", JWT_ONLY)).rights == frozenset()
         return
-    await refusal(workspace, f"Bearer {token}", JWT_ONLY)
+    await get_error(workspace, f"Bearer {token}", JWT_ONLY)
 
 
-async def signed(workspace: Workspace, payload: dict[str, Any]) -> str:
-    """Return a payload signed with the workspace's key."""
+async def sign_payload(workspace: Workspace, payload: dict[str, Any]) -> str:
+    """Return a token with a payload, signed with the workspace's key."""
     header = {"alg": "ES256", "kid": await workspace.key.key_id(), "typ": "JWT"}
     message = ".".join(jose.encode_base64url(json.dumps(part).encode()) for part in (header, payload))
     return f"{message}.{jose.encode_base64url(await workspace.key.sign(message.encode()))}"
 
 
-async def test_a_tampered_token_is_refused(workspace: Workspace) -> None:
-    """Changing any one character of a token makes it useless."""
-    token = await token_of(workspace, EDITOR.id)
+async def test_tampered_token_is_rejected(workspace: Workspace) -> None:
+    """A token with one changed character is rejected."""
+    token = await issue_token(workspace, EDITOR.id)
     for position in range(0, len(token), 7):
         other = "A" if token[position] != "A" else "B"
-        await refusal(workspace, f"Bearer {token[:position]}{other}{token[position + 1 :]}")
+        await get_error(workspace, f"Bearer {token[:position]}{other}{token[position + 1 :]}")
 
 
-async def test_padding_and_stray_bits_are_refused(workspace: Workspace) -> None:
-    """A token has one spelling: padded, or with other unused bits in its last character, it is refused."""
-    token = await token_of(workspace, EDITOR.id)
+async def test_padding_and_unused_bits_are_rejected(workspace: Workspace) -> None:
+    """A token has one spelling: with padding or other unused bits, it is rejected."""
+    token = await issue_token(workspace, EDITOR.id)
     last = jose._ALPHABET.index(token[-1])
     for spelling in (f"{token}=", f"{token}==", token[:-1] + jose._ALPHABET[last ^ 1], f" {token} ".replace(" ", "\t")):
         if spelling.strip() != token:
-            await refusal(workspace, f"Bearer {spelling}")
+            await get_error(workspace, f"Bearer {spelling}")
 
 
-async def test_a_token_with_a_claim_twice_is_refused(workspace: Workspace) -> None:
-    """Duplicate members, which parsers read differently, are refused even when well signed."""
-    payload = jwt.decode(await token_of(workspace, EDITOR.id), options={"verify_signature": False})
+async def test_token_with_duplicate_claim_is_rejected(workspace: Workspace) -> None:
+    """Duplicate members are rejected in validly signed tokens, because parsers read them differently."""
+    payload = jwt.decode(await issue_token(workspace, EDITOR.id), options={"verify_signature": False})
     header = {"alg": "ES256", "kid": await workspace.key.key_id(), "typ": "JWT"}
     twice = json.dumps(payload)[:-1] + ',"sub":"editor@x"}'
     message = f"{jose.encode_base64url(json.dumps(header).encode())}.{jose.encode_base64url(twice.encode())}"
-    await refusal(workspace, f"Bearer {message}.{jose.encode_base64url(await workspace.key.sign(message.encode()))}")
+    await get_error(workspace, f"Bearer {message}.{jose.encode_base64url(await workspace.key.sign(message.encode()))}")
 
 
-async def test_a_huge_token_is_refused_unread(workspace: Workspace) -> None:
-    """Length is checked before anything else."""
-    await refusal(workspace, f"Bearer {'a' * 5_000_000}.b.c")
+async def test_oversized_token_is_rejected_unparsed(workspace: Workspace) -> None:
+    """The length is checked first."""
+    await get_error(workspace, f"Bearer {'a' * 5_000_000}.b.c")
 
 
-async def test_a_disabled_member_is_out_at_once(workspace: Workspace) -> None:
-    """Disabling or removing a member ends its keys and the tokens seen before."""
+async def test_disabled_member_is_rejected_immediately(workspace: Workspace) -> None:
+    """Disabling or removing a member invalidates its keys and its cached tokens."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
-    token = await token_of(workspace, EDITOR.id)
+    token = await issue_token(workspace, EDITOR.id)
     await workspace.authenticator(f"Bearer {token}", KEYS)
     disabled = EDITOR.model_copy(update={"enabled": False})
     for members in ({EDITOR.id: disabled}, {}):
         workspace.team_now = dataclasses.replace(workspace.team_now, members=members)
-        await refusal(workspace, f"Bearer {token}")
-        await refusal(workspace, f"Bearer {key}")
+        await get_error(workspace, f"Bearer {token}")
+        await get_error(workspace, f"Bearer {key}")
 
 
-async def test_rights_taken_from_a_member_are_gone_from_its_tokens(workspace: Workspace) -> None:
-    """A token never carries more than its member holds today."""
-    token = await token_of(workspace, EDITOR.id)
+async def test_token_never_exceeds_current_rights_of_member(workspace: Workspace) -> None:
+    """A token never has a right that its member does not have now."""
+    token = await issue_token(workspace, EDITOR.id)
     demoted = EDITOR.model_copy(update={"role": Role.VIEWER})
     workspace.team_now = dataclasses.replace(workspace.team_now, members={EDITOR.id: demoted})
     principal = await workspace.authenticator(f"Bearer {token}", KEYS)
@@ -218,24 +218,22 @@ async def test_rights_taken_from_a_member_are_gone_from_its_tokens(workspace: Wo
     assert AccessRight.WARM_QUERY_AD_HOC not in principal.rights
 
 
-async def test_an_api_key_is_refused_where_only_tokens_are_taken(workspace: Workspace) -> None:
-    """A good API key opens no data route."""
+async def test_api_key_is_rejected_for_token_operations(workspace: Workspace) -> None:
+    """A valid API key is rejected by operations that accept only tokens."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
-    assert "API keys" in (await refusal(workspace, f"Bearer {key}", JWT_ONLY)).detail
+    assert "API keys" in (await get_error(workspace, f"Bearer {key}", JWT_ONLY)).detail
 
 
-async def test_a_key_with_a_wrong_secret_reads_like_an_unknown_key(workspace: Workspace) -> None:
-    """Nobody learns from the answer which key ids exist."""
+async def test_wrong_secret_and_unknown_key_give_same_error(workspace: Workspace) -> None:
+    """The error does not reveal which key ids exist."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
-    wrong = await refusal(workspace, f"Bearer {key[:-1]}{'A' if key[-1] != 'A' else 'B'}")
-    unknown = await refusal(workspace, f"Bearer oik_AAAAAAAA_{key[-43:]}")
+    wrong = await get_error(workspace, f"Bearer {key[:-1]}{'A' if key[-1] != 'A' else 'B'}")
+    unknown = await get_error(workspace, f"Bearer oik_AAAAAAAA_{key[-43:]}")
     assert (wrong.code, wrong.detail, wrong.members) == (unknown.code, unknown.detail, unknown.members)
 
 
-async def test_a_wrong_secret_is_looked_up_like_an_unknown_key(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both ask the store once more, at most once a second together, so that time tells nobody which ids exist."""
+async def test_wrong_secret_and_unknown_key_reload_alike(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both reload the keys at most once a second, so that timing does not reveal which key ids exist."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     await workspace.authenticator(f"Bearer {key}", KEYS)
     asked = 0
@@ -251,12 +249,12 @@ async def test_a_wrong_secret_is_looked_up_like_an_unknown_key(
         monkeypatch.setattr(workspace.authenticator, "_reloaded_at", float("-inf"))
         before = asked
         for _ in range(3):
-            await refusal(workspace, f"Bearer {bad}")
+            await get_error(workspace, f"Bearer {bad}")
         assert asked == before + 1
 
 
-async def test_a_locked_store_holds_up_no_request_with_a_key(workspace: Workspace, tmp_path: Path) -> None:
-    """Who calls with a key is let in while its last use cannot be written; it is written afterwards."""
+async def test_locked_store_does_not_delay_requests_with_a_key(workspace: Workspace, tmp_path: Path) -> None:
+    """A caller with a key is authenticated while the last use cannot be written; it is written afterwards."""
     made = await workspace.api_keys.issue("test", EDITOR.id, "a key")
     await workspace.store.load()  # opens the file
     other = sqlite3.connect(tmp_path / "workspace.sqlite", autocommit=True)
@@ -268,7 +266,7 @@ async def test_a_locked_store_holds_up_no_request_with_a_key(workspace: Workspac
     assert (await workspace.store.load()).keys[made.api_key.split("_")[1]].last_used_at is not None
 
 
-async def test_an_expired_key_is_refused(workspace: Workspace) -> None:
-    """A key past its expiry is like none."""
+async def test_expired_key_is_rejected(workspace: Workspace) -> None:
+    """An expired key is rejected."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key", expires_in_days=0)).api_key
-    await refusal(workspace, f"Bearer {key}")
+    await get_error(workspace, f"Bearer {key}")

@@ -3,14 +3,14 @@
 import pytest
 
 from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audiences
-from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, TENANT, Attacked, OneKey, entra, refused
+from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, TENANT, Attacked, OneKey, assert_rejected, entra
 
 V1_ISSUER = f"https://sts.windows.net/{TENANT}/"
 CLIENT_ID = "8f3d8f5e-0000-4000-8000-000000000001"
 
 
 class Version1Provider(OneKey):
-    """The provider of version 1.0, which has an issuer of its own."""
+    """Provider of version 1.0, which has another issuer."""
 
     async def issuer(self) -> str:
         """Return the issuer of version 1.0."""
@@ -19,7 +19,7 @@ class Version1Provider(OneKey):
 
 @pytest.fixture
 def target() -> Attacked:
-    """Return a signer of tokens and the verifier that the Web PubSub event handler uses."""
+    """Return the signer of test tokens and the verifier of the Web PubSub event handler."""
     audiences = list_audiences(f"api://{CLIENT_ID}")
     versions = {
         "1.0": EntraTokens(Version1Provider(), TENANT, *audiences),
@@ -61,16 +61,16 @@ async def test_both_versions_and_audience_forms_are_accepted(
 )
 async def test_other_versions_issuers_and_audiences_are_rejected(target: Attacked, claims: dict[str, object]) -> None:
     """The version selects the issuer, and no other audience or tenant is accepted."""
-    await refused(target, target.changed(**({"aud": CLIENT_ID, "iss": ISSUER} | claims)))
+    await assert_rejected(target, target.changed(**({"aud": CLIENT_ID, "iss": ISSUER} | claims)))
 
 
 @pytest.mark.parametrize("token", ["", "a.b.c", "x" * 20_000])
 async def test_malformed_tokens_are_rejected(target: Attacked, token: str) -> None:
-    """Text that is no token is rejected without a look at its claims."""
-    await refused(target, token)
+    """Malformed text is rejected before its claims are read."""
+    await assert_rejected(target, token)
 
 
 async def test_forged_signature_is_rejected(target: Attacked) -> None:
-    """The version of a token is read before its signature is verified, but never trusted without it."""
+    """The token's version is read before the signature is verified, but is not trusted."""
     token = target.changed(ver="1.0", iss=V1_ISSUER, aud=CLIENT_ID)
-    await refused(target, token[:-8] + "AAAAAAAA")
+    await assert_rejected(target, token[:-8] + "AAAAAAAA")

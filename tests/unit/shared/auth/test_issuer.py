@@ -1,4 +1,4 @@
-"""Tokens and keys handed out and taken back."""
+"""Tests of issuing and revoking tokens and keys."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -17,26 +17,26 @@ KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 def caller(
     member: str, role: Role, via: CredentialKind = CredentialKind.API_KEY, minutes: int | None = None
 ) -> Principal:
-    """Return a caller with a role's rights."""
+    """Return a caller with the rights of a role."""
     expires_at = None if minutes is None else now() + timedelta(minutes=minutes)
     return Principal(member, member, member, ROLE_RIGHTS[role], via, "c", expires_at)
 
 
-async def refused(awaitable: object) -> WorkspaceError:
+async def catch_error(awaitable: object) -> WorkspaceError:
     """Return the error that a call raises."""
     with pytest.raises(WorkspaceError) as raised:
         await awaitable  # type: ignore[misc]
     return raised.value
 
 
-async def test_a_token_lives_an_hour_by_default(workspace: Workspace) -> None:
-    """Without minutes a token ends after 60 of them."""
+async def test_token_expires_after_an_hour_by_default(workspace: Workspace) -> None:
+    """Without ``minutes``, a token expires after 60 minutes."""
     minted = await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, None)
     assert timedelta(minutes=59, seconds=58) < minted.expires_at - now() <= timedelta(minutes=60)
 
 
-async def test_scopes_cut_a_token_to_least_privilege(workspace: Workspace) -> None:
-    """A token with scopes carries those rights and no other."""
+async def test_scopes_restrict_rights(workspace: Workspace) -> None:
+    """A token with scopes has only those rights."""
     minted = await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
     assert minted.rights == (AccessRight.CATALOG_READ,)
     principal = await workspace.authenticator(f"Bearer {minted.token}", KEYS)
@@ -44,50 +44,50 @@ async def test_scopes_cut_a_token_to_least_privilege(workspace: Workspace) -> No
 
 
 @pytest.mark.parametrize("scope", ["Workspace.Keys.Manage", "Workspace.Nothing", "workspace.catalog.read"])
-async def test_a_scope_not_held_is_named(workspace: Workspace, scope: str) -> None:
-    """A right that the caller does not hold, or that does not exist, is an error naming it."""
-    error = await refused(
+async def test_missing_scope_is_reported(workspace: Workspace, scope: str) -> None:
+    """A right that the caller lacks or that does not exist is reported by name."""
+    error = await catch_error(
         workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read", scope])
     )
     assert error.kind is Kind.INVALID
     assert scope in error.detail
 
 
-async def test_a_token_made_with_a_token_neither_outlives_nor_outranks_it(workspace: Workspace) -> None:
-    """Lifetime is capped by the caller's token, and asking for more is an error."""
+async def test_token_cannot_exceed_the_requesting_token(workspace: Workspace) -> None:
+    """The lifetime is limited by the caller's token; a longer lifetime is an error."""
     parent = caller(EDITOR.id, Role.EDITOR, CredentialKind.JWT, minutes=10)
     capped = await workspace.issuer.mint(parent, None, None)
     assert capped.expires_at == parent.expires_at
-    error = await refused(workspace.issuer.mint(parent, Decimal(11), None))
+    error = await catch_error(workspace.issuer.mint(parent, Decimal(11), None))
     assert error.members["errors"] == [
         {"field": "minutes", "message": "the new token would expire later than the caller's token"}
     ]
     assert set(capped.rights) == parent.rights
 
 
-async def test_a_revoked_token_is_refused_from_then_on(workspace: Workspace) -> None:
-    """Revocation ends a token that was already seen, and is recorded once however often it is asked for."""
+async def test_revoked_token_is_rejected(workspace: Workspace) -> None:
+    """A revocation invalidates a cached token, and is recorded once for any number of requests."""
     owner = caller(EDITOR.id, Role.EDITOR)
     minted = await workspace.issuer.mint(owner, None, None)
     principal = await workspace.authenticator(f"Bearer {minted.token}", KEYS)
     await workspace.issuer.revoke(owner, principal.credential_id)
     await workspace.issuer.revoke(owner, principal.credential_id)
-    assert (await refused(workspace.authenticator(f"Bearer {minted.token}", KEYS))).kind is Kind.UNAUTHENTICATED
+    assert (await catch_error(workspace.authenticator(f"Bearer {minted.token}", KEYS))).kind is Kind.UNAUTHENTICATED
     assert [event["ActionType"] for event in workspace.trail] == ["Token.Issued", "Token.Revoked"]
 
 
-async def test_anothers_token_needs_the_right_to_manage_keys(workspace: Workspace) -> None:
-    """A member revokes its own tokens only; an administrator any."""
+async def test_revoking_token_of_other_member_requires_right(workspace: Workspace) -> None:
+    """A member can revoke only its own tokens; an administrator can revoke any."""
     minted = await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, None)
     token_id = (await workspace.authenticator(f"Bearer {minted.token}", KEYS)).credential_id
-    assert (await refused(workspace.issuer.revoke(caller(VIEWER.id, Role.VIEWER), token_id))).kind is Kind.FORBIDDEN
+    assert (await catch_error(workspace.issuer.revoke(caller(VIEWER.id, Role.VIEWER), token_id))).kind is Kind.FORBIDDEN
     await workspace.issuer.revoke(caller(ADMIN.id, Role.ADMIN), token_id)
-    error = await refused(workspace.issuer.revoke(caller(ADMIN.id, Role.ADMIN), "unknown"))
+    error = await catch_error(workspace.issuer.revoke(caller(ADMIN.id, Role.ADMIN), "unknown"))
     assert (error.kind, error.code) == (Kind.NOT_FOUND, "TOKEN_NOT_FOUND")
 
 
-async def test_each_issue_is_audited(workspace: Workspace) -> None:
-    """The AccessControl chain names who got which token with which rights, and never the token."""
+async def test_each_issued_token_is_audited(workspace: Workspace) -> None:
+    """The AccessControl chain records the actor, the token id and its rights, but not the token."""
     minted = await workspace.issuer.mint(caller(VIEWER.id, Role.VIEWER), None, ["Workspace.Catalog.Read"])
     [event] = workspace.trail
     assert (event["target"], event["user"], event["ActionType"]) == ("AccessControl", VIEWER.id, "Token.Issued")
@@ -97,8 +97,8 @@ async def test_each_issue_is_audited(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("via", [CredentialKind.API_KEY, CredentialKind.JWT, CredentialKind.ENTRA])
-async def test_each_event_names_the_credential_behind_it(workspace: Workspace, via: CredentialKind) -> None:
-    """Issues and revocations of tokens and keys name the caller's credential, its kind and its id."""
+async def test_each_event_contains_the_callers_credential(workspace: Workspace, via: CredentialKind) -> None:
+    """Issues and revocations of tokens and keys record kind and id of the caller's credential."""
     owner = caller(EDITOR.id, Role.EDITOR, via, minutes=60)
     minted = await workspace.issuer.mint(owner, None, None)
     token_id = (await workspace.authenticator(f"Bearer {minted.token}", KEYS)).credential_id
@@ -110,23 +110,23 @@ async def test_each_event_names_the_credential_behind_it(workspace: Workspace, v
     assert [event["AfterState"]["madeWith"] for event in workspace.trail] == [{"via": via, "credentialId": "c"}] * 4
 
 
-async def test_key_of_the_command_names_the_command(workspace: Workspace) -> None:
-    """A key that the deployment's own command made names no credential."""
+async def test_key_of_command_has_no_credential_in_event(workspace: Workspace) -> None:
+    """The event of a key from the deployment's own command has no credential."""
     await workspace.api_keys.issue("command", EDITOR.id, "k")
     [event] = workspace.trail
     assert event["AfterState"]["madeWith"] == {"via": "command", "credentialId": None}
 
 
-async def test_a_key_never_lifts_its_maker(workspace: Workspace) -> None:
-    """Who may manage keys still cannot make one that carries a right it does not hold itself."""
+async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None:
+    """A caller with the right to manage keys cannot create a key with a right that the caller lacks."""
     manager = caller(VIEWER.id, Role.VIEWER)
     manager = Principal(
         **{name: getattr(manager, name) for name in Principal.__slots__ if name != "rights"},
         rights=manager.rights | {AccessRight.KEYS_MANAGE},
     )
-    error = await refused(workspace.api_keys.create(manager, "k", principal=ADMIN.id))
+    error = await catch_error(workspace.api_keys.create(manager, "k", principal=ADMIN.id))
     assert error.kind is Kind.FORBIDDEN
-    error = await refused(
+    error = await catch_error(
         workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.AMENDMENT_APPROVE])
     )
     assert error.kind is Kind.INVALID
@@ -134,8 +134,8 @@ async def test_a_key_never_lifts_its_maker(workspace: Workspace) -> None:
     assert made.key.rights == frozenset({AccessRight.CATALOG_READ})
 
 
-async def test_a_key_made_with_a_cut_token_is_cut_too(workspace: Workspace) -> None:
-    """A least-privilege token cannot be traded for a key with all rights."""
+async def test_key_of_restricted_token_is_restricted(workspace: Workspace) -> None:
+    """A token with restricted rights cannot create a key with all rights."""
     full = await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
     cut = await workspace.authenticator(f"Bearer {full.token}", KEYS)
     key = await workspace.api_keys.create(cut, "k")
@@ -143,25 +143,25 @@ async def test_a_key_made_with_a_cut_token_is_cut_too(workspace: Workspace) -> N
     assert principal.rights == {AccessRight.CATALOG_READ}
 
 
-async def test_others_keys_are_for_who_manages_keys(workspace: Workspace) -> None:
-    """Making, seeing and revoking another's key needs the right to manage keys."""
+async def test_keys_of_other_members_require_right(workspace: Workspace) -> None:
+    """Creating, listing and revoking another member's key requires the right to manage keys."""
     editor, viewer, admin = (
         caller(EDITOR.id, Role.EDITOR),
         caller(VIEWER.id, Role.VIEWER),
         caller(ADMIN.id, Role.ADMIN),
     )
-    assert (await refused(workspace.api_keys.create(viewer, "k", principal=EDITOR.id))).kind is Kind.FORBIDDEN
+    assert (await catch_error(workspace.api_keys.create(viewer, "k", principal=EDITOR.id))).kind is Kind.FORBIDDEN
     key = (await workspace.api_keys.create(admin, "k", principal=EDITOR.id)).key
     assert [seen.key_id for seen in await workspace.api_keys.list_visible(editor)] == [key.key_id]
     assert await workspace.api_keys.list_visible(viewer) == []
-    assert (await refused(workspace.api_keys.revoke(viewer, key.key_id))).kind is Kind.FORBIDDEN
-    assert (await refused(workspace.api_keys.revoke(admin, "AAAAAAAA"))).code == "API_KEY_NOT_FOUND"
+    assert (await catch_error(workspace.api_keys.revoke(viewer, key.key_id))).kind is Kind.FORBIDDEN
+    assert (await catch_error(workspace.api_keys.revoke(admin, "AAAAAAAA"))).code == "API_KEY_NOT_FOUND"
     await workspace.api_keys.revoke(editor, key.key_id)
     assert (await workspace.api_keys.list_visible(editor))[0].revoked_at is not None
 
 
 async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
-    """The file holds no part of a secret."""
+    """The stored file contains no part of a secret."""
     issued = await workspace.api_keys.issue("test", EDITOR.id, "k")
     secret = issued.api_key.rsplit("_", 1)[1]
     stored = (await workspace.store.load()).keys[issued.key.key_id]
@@ -169,8 +169,8 @@ async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
     assert secret[:8] not in repr(stored)
 
 
-async def test_what_descends_from_a_revoked_credential_is_revoked(workspace: Workspace) -> None:
-    """Revoking a key or a token ends every token that was minted with it, however far down, and no other."""
+async def test_descendants_of_revoked_credential_are_revoked(workspace: Workspace) -> None:
+    """Revoking a key or token revokes all tokens that descend from it, and no others."""
     key = await workspace.api_keys.issue("test", EDITOR.id, "k")
     by_key = await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
     child = (await workspace.issuer.mint(by_key, Decimal(30), None)).token
@@ -179,30 +179,30 @@ async def test_what_descends_from_a_revoked_credential_is_revoked(workspace: Wor
     other = (await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, None)).token
     await workspace.api_keys.revoke(by_key, key.key.key_id)
     for token in (child, grandchild):
-        assert (await refused(workspace.authenticator(f"Bearer {token}", KEYS))).kind is Kind.UNAUTHENTICATED
+        assert (await catch_error(workspace.authenticator(f"Bearer {token}", KEYS))).kind is Kind.UNAUTHENTICATED
     assert (await workspace.authenticator(f"Bearer {other}", KEYS)).member_id == EDITOR.id
 
 
-async def test_a_token_does_not_outlive_the_key_that_asks_for_it(workspace: Workspace) -> None:
-    """A key with an end gives tokens that end with it."""
+async def test_token_expires_with_its_key(workspace: Workspace) -> None:
+    """Tokens of a key with an expiry expire with the key."""
     key = await workspace.api_keys.issue("test", EDITOR.id, "k", expires_in_days=1)
     owner = await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
     assert (await workspace.issuer.mint(owner, None, None)).expires_at <= now() + timedelta(hours=1)
-    assert (await refused(workspace.issuer.mint(owner, Decimal(2000), None))).kind is Kind.INVALID
+    assert (await catch_error(workspace.issuer.mint(owner, Decimal(2000), None))).kind is Kind.INVALID
 
 
-async def test_every_scope_that_fails_is_named(workspace: Workspace) -> None:
+async def test_all_invalid_scopes_are_listed(workspace: Workspace) -> None:
     """All unknown and all missing rights are listed."""
     scopes = ["Nope", "Workspace.Keys.Manage", "Workspace.Catalog.Read"]
-    error = await refused(workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, scopes))
+    error = await catch_error(workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, scopes))
     listed: list[dict[str, str]] = error.members["errors"]  # type: ignore[assignment]
     assert [failing["field"] for failing in listed] == ["scopes", "scopes"]
     assert "Nope" in listed[0]["message"]
     assert "Workspace.Keys.Manage" in listed[1]["message"]
 
 
-async def test_a_key_made_again_replaces_the_one_nobody_saw(workspace: Workspace) -> None:
-    """Work done again after a crash leaves one key and one event; a key in use, and a later one, stay."""
+async def test_retry_replaces_unused_key(workspace: Workspace) -> None:
+    """A retry after a crash leaves one key and one event; used and later keys are not replaced."""
     first = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
     second = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
     assert first.key.key_id == second.key.key_id

@@ -1,4 +1,4 @@
-"""Claims that a well-signed token may not have, in the manner of Project Wycheproof; not one is let in."""
+"""Token attacks with claims of validly signed tokens, after Project Wycheproof."""
 
 import time
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.errors import Kind, WorkspaceError
-from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, Attacked, Json, own, part, refused
+from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, Attacked, Json, assert_rejected, encode_part, own
 
 
 @pytest.mark.parametrize("name", ["exp", "nbf", "iat"])
@@ -33,18 +33,18 @@ from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, Attacked, Json, own
     ],
     ids=lambda value: repr(value)[:12],
 )
-async def test_times_that_are_no_times(target: Attacked, name: str, value: Any) -> None:
-    """An instant is a number of seconds that a calendar has; nothing is read into another type."""
+async def test_invalid_times_are_rejected(target: Attacked, name: str, value: Any) -> None:
+    """A time must be a number of seconds before the year 10000; other types are rejected."""
     if name != "exp" and value == -(10**400):
         value = 10**400
-    await refused(target, target.changed(**{name: value}))
+    await assert_rejected(target, target.changed(**{name: value}))
 
 
 @pytest.mark.parametrize("name", ["iss", "aud", "exp", "nbf", "iat"])
-async def test_claims_that_are_missing(target: Attacked, name: str) -> None:
-    """Issuer, audience and times are there, each as what it is."""
-    await refused(target, target.changed(**{name: ...}))
-    await refused(target, target.changed(**{name: None}))
+async def test_missing_claims_are_rejected(target: Attacked, name: str) -> None:
+    """Issuer, audience and times are required."""
+    await assert_rejected(target, target.changed(**{name: ...}))
+    await assert_rejected(target, target.changed(**{name: None}))
 
 
 @pytest.mark.parametrize(
@@ -58,23 +58,23 @@ async def test_claims_that_are_missing(target: Attacked, name: str) -> None:
     ],
     ids=str,
 )  # fmt: skip
-async def test_claims_for_somebody_else(target: Attacked, claims: Json) -> None:
-    """Issuer, audience and times are compared as they are, never as one of several."""
-    await refused(target, target.changed(**claims))
+async def test_claims_of_another_issuer_or_audience_are_rejected(target: Attacked, claims: Json) -> None:
+    """Issuer, audience and times must match exactly; lists are rejected."""
+    await assert_rejected(target, target.changed(**claims))
 
 
 @pytest.mark.parametrize(("name", "offset"), [("exp", -1), ("nbf", 600), ("iat", 600)])
-async def test_instants_that_are_over_or_yet_to_come(target: Attacked, name: str, offset: int) -> None:
-    """A token is good from its instants on and until they are over, by the clock of the service."""
-    await refused(target, target.changed(**{name: int(time.time()) + offset}))
+async def test_expired_and_future_tokens_are_rejected(target: Attacked, name: str, offset: int) -> None:
+    """A token is valid only between its times, by the clock of the service."""
+    await assert_rejected(target, target.changed(**{name: int(time.time()) + offset}))
 
 
-async def test_a_token_for_another_workspace_of_the_same_signer(workspace: Any) -> None:
-    """Workspaces that share a key still do not share tokens."""
+async def test_token_of_another_workspace_is_rejected(workspace: Any) -> None:
+    """Workspaces with the same signing key do not accept each other's tokens."""
     claims = own().claims | {"WorkspaceLookup": "plant-b"}
     header = {"alg": "ES256", "kid": await workspace.key.key_id(), "typ": "JWT"}
-    message = f"{part(header)}.{part(claims)}"
-    token = f"{message}.{part(await workspace.key.sign(message.encode()))}"
+    message = f"{encode_part(header)}.{encode_part(claims)}"
+    token = f"{message}.{encode_part(await workspace.key.sign(message.encode()))}"
     with pytest.raises(WorkspaceError) as told:
         await workspace.authenticator._authenticate_token(token)
     assert told.value.kind is Kind.UNAUTHENTICATED

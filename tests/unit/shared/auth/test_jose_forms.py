@@ -1,15 +1,15 @@
-"""Forms that a token may not have, in the manner of Project Wycheproof; not one is let in."""
+"""Token attacks with malformed tokens, after Project Wycheproof."""
 
 import json
 
 import pytest
 
 from shared.auth import jose
-from tests.unit.shared.auth.targets import Attacked, part, refused
+from tests.unit.shared.auth.targets import Attacked, assert_rejected, encode_part
 
 
-async def test_spellings_of_base64url(target: Attacked) -> None:
-    """A token has one spelling: no padding, no other alphabet, no stray bits, no white space, nothing in between."""
+async def test_other_base64url_spellings_are_rejected(target: Attacked) -> None:
+    """Padding, other alphabets, unused bits and white space are rejected."""
     token = target.token()
     segments = token.split(".")
     for index, segment in enumerate(segments):
@@ -40,49 +40,51 @@ async def test_spellings_of_base64url(target: Attacked) -> None:
         if "-" in segment or "_" in segment:
             others.append(segment.replace("-", "+").replace("_", "/"))
         for other in others:
-            await refused(target, ".".join([*segments[:index], other, *segments[index + 1 :]]))
+            await assert_rejected(target, ".".join([*segments[:index], other, *segments[index + 1 :]]))
 
 
-async def test_other_numbers_of_parts(target: Attacked) -> None:
-    """Detached, encrypted (five parts), empty and nested forms are none of ours."""
+async def test_other_numbers_of_segments_are_rejected(target: Attacked) -> None:
+    """Detached, encrypted (five segments), empty and nested tokens are rejected."""
     head, body, signature = target.token().split(".")
     for parts in (
         (head, "", signature), (head, body), (head, signature), (head, body, ""), (head,), ("", "", ""), ("",) * 5,
         (head, body, signature, ""), ("", head, body, signature), (head, body, signature, signature),
         (head, body, body, body, signature),
     ):  # fmt: skip
-        await refused(target, ".".join(parts))
-    encrypted = part({"alg": "dir", "enc": "A128GCM"})
-    await refused(target, f"{encrypted}..AAAAAAAAAAAAAAAA.AA.AAAAAAAAAAAAAAAAAAAAAA")
-    await refused(target, target.token(payload=target.token()))
-    await refused(target, json.dumps({"payload": body, "signatures": [{"protected": head, "signature": signature}]}))
+        await assert_rejected(target, ".".join(parts))
+    encrypted = encode_part({"alg": "dir", "enc": "A128GCM"})
+    await assert_rejected(target, f"{encrypted}..AAAAAAAAAAAAAAAA.AA.AAAAAAAAAAAAAAAAAAAAAA")
+    await assert_rejected(target, target.token(payload=target.token()))
+    await assert_rejected(
+        target, json.dumps({"payload": body, "signatures": [{"protected": head, "signature": signature}]})
+    )
 
 
-async def test_members_that_stand_twice(target: Attacked) -> None:
-    """Readers take different ones of two members, so a token with two is refused, even well signed."""
+async def test_duplicate_members_are_rejected(target: Attacked) -> None:
+    """Validly signed tokens with duplicate members are rejected, because parsers read them differently."""
     header, claims = json.dumps(target.header()), json.dumps(target.claims)
     for more in ('"alg":"none"', f'"alg":"{target.alg}"', '"kid":"mine"', '"\\u0061lg":"none"'):
-        await refused(target, target.token(f"{header[:-1]},{more}}}"))
+        await assert_rejected(target, target.token(f"{header[:-1]},{more}}}"))
     for more in ('"exp":9999999999', '"sub":"admin@x"', '"sub":"admin@x","sub":"editor@x"', '"\\u0065xp":9999999999'):
         if more.startswith('"sub":"admin@x"') and more.count("sub") == 1 and "sub" not in target.claims:
             continue
-        await refused(target, target.token(payload=f"{claims[:-1]},{more}}}"))
-    await refused(target, target.token(payload=f'{claims[:-1]},"a":{{"b":1,"b":2}}}}'))
+        await assert_rejected(target, target.token(payload=f"{claims[:-1]},{more}}}"))
+    await assert_rejected(target, target.token(payload=f'{claims[:-1]},"a":{{"b":1,"b":2}}}}'))
 
 
 @pytest.mark.parametrize(
     "text", ["", "null", "[]", "1", '"x"', "{", "{}x", "\ufeff{}", "{'alg':'none'}", "[" * 5_000, "NaN"]
 )
-async def test_segments_that_are_no_objects(target: Attacked, text: str) -> None:
-    """Header and payload are JSON objects and nothing else."""
-    await refused(target, target.token(text.encode()))
-    await refused(target, target.token(payload=text.encode() or b" "))
-    await refused(target, target.token(payload=b"\xff\xfe"))
+async def test_segments_other_than_objects_are_rejected(target: Attacked, text: str) -> None:
+    """Header and payload must be JSON objects."""
+    await assert_rejected(target, target.token(text.encode()))
+    await assert_rejected(target, target.token(payload=text.encode() or b" "))
+    await assert_rejected(target, target.token(payload=b"\xff\xfe"))
 
 
-async def test_size(target: Attacked) -> None:
-    """What is longer than any token is refused unread."""
-    await refused(target, target.changed(padding="a" * jose.MAX_LENGTH))
-    await refused(target, "a" * 5_000_000)
-    await refused(target, "." * 5_000_000)
-    await refused(target, f"{part({'alg': target.alg, 'kid': 'k' * 4_000_000})}.e30.AA")
+async def test_oversized_token_is_rejected(target: Attacked) -> None:
+    """A token over the maximum length is rejected."""
+    await assert_rejected(target, target.changed(padding="a" * jose.MAX_LENGTH))
+    await assert_rejected(target, "a" * 5_000_000)
+    await assert_rejected(target, "." * 5_000_000)
+    await assert_rejected(target, f"{encode_part({'alg': target.alg, 'kid': 'k' * 4_000_000})}.e30.AA")

@@ -1,21 +1,21 @@
-"""Signatures that are none, in the manner of Project Wycheproof; not one is let in."""
+"""Token attacks with invalid signatures, after Project Wycheproof."""
 
 import base64
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from tests.unit.shared.auth.targets import HALF, ORDER, Attacked, ecdsa, own, part, refused
+from tests.unit.shared.auth.targets import HALF, ORDER, Attacked, assert_rejected, encode_part, own, sign_ecdsa
 
 
-async def test_signatures_of_something_else(target: Attacked) -> None:
-    """A signature stands for exactly these bytes: none of another token, cut, extended, empty, or turned around."""
+async def test_signatures_of_other_bytes_are_rejected(target: Attacked) -> None:
+    """Signatures of other tokens and truncated, extended, empty or swapped signatures are rejected."""
     token = target.token()
     head, body, signature = token.split(".")
     good = base64.urlsafe_b64decode(signature + "==")
-    stronger = part(target.claims | {"AccessRights": ["Workspace.Keys.Manage"], "oid": "admin"})
-    await refused(target, f"{head}.{stronger}.{signature}")
-    await refused(target, f"{part(target.header(typ='other'))}.{body}.{signature}")
+    stronger = encode_part(target.claims | {"AccessRights": ["Workspace.Keys.Manage"], "oid": "admin"})
+    await assert_rejected(target, f"{head}.{stronger}.{signature}")
+    await assert_rejected(target, f"{encode_part(target.header(typ='other'))}.{body}.{signature}")
     for other in (
         good[:-1],
         good[1:],
@@ -26,17 +26,17 @@ async def test_signatures_of_something_else(target: Attacked) -> None:
         bytes(len(good)),
         b"\xff" * len(good),
     ):
-        await refused(target, f"{head}.{body}.{part(other)}")
+        await assert_rejected(target, f"{head}.{body}.{encode_part(other)}")
     for bit in range(0, len(good) * 8, 37):
         flipped = bytearray(good)
         flipped[bit // 8] ^= 1 << bit % 8
-        await refused(target, f"{head}.{body}.{part(bytes(flipped))}")
+        await assert_rejected(target, f"{head}.{body}.{encode_part(bytes(flipped))}")
 
 
 @pytest.mark.parametrize("r", ["0", "1", "n-1", "n", "n+1", "p", "2^256-1", "good", "-good", "good+n"])
 @pytest.mark.parametrize("s", ["0", "1", "n-1", "n", "n+1", "2^256-1", "good"])
-async def test_numbers_that_no_signature_has(r: str, s: str) -> None:
-    """R and s lie between 1 and the group's order; zero above all, which some implementations took for anybody's."""
+async def test_signature_numbers_out_of_range_are_rejected(r: str, s: str) -> None:
+    """R and s must be between 1 and the order of the group; some libraries accepted zero for any message."""
     target = own()
     head, body, signature = target.token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")
@@ -49,18 +49,18 @@ async def test_numbers_that_no_signature_has(r: str, s: str) -> None:
         return
     first = good[:HALF] if r == "good" else numbers[r].to_bytes(HALF)
     second = good[HALF:] if s == "good" else numbers[s].to_bytes(HALF)
-    await refused(target, f"{head}.{body}.{part(first + second)}")
+    await assert_rejected(target, f"{head}.{body}.{encode_part(first + second)}")
 
 
-async def test_other_encodings_of_a_signature() -> None:
-    """ASN.1 in place of r and s, wider or narrower numbers, and numbers in ASN.1 that no signature has."""
+async def test_other_signature_encodings_are_rejected() -> None:
+    """ASN.1 in place of r and s, other widths, and invalid ASN.1 numbers are rejected."""
     target = own()
     head, body, signature = target.token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")
     first, second = good[:HALF], good[HALF:]
     r, s = int.from_bytes(first), int.from_bytes(second)
     forms = [
-        ecdsa(f"{head}.{body}".encode()),
+        sign_ecdsa(f"{head}.{body}".encode()),
         encode_dss_signature(r, s),
         encode_dss_signature(0, 0),
         b"\x30\x06\x02\x01\0\x02\x01\0",
@@ -73,4 +73,4 @@ async def test_other_encodings_of_a_signature() -> None:
         b"\x04" + good,
     ]
     for form in forms:
-        await refused(target, f"{head}.{body}.{part(form)}")
+        await assert_rejected(target, f"{head}.{body}.{encode_part(form)}")

@@ -1,4 +1,4 @@
-"""When the public keys that tokens are verified with are fetched."""
+"""Tests of fetching the public keys of tokens."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from shared.timestamps import now
 
 
 class SlowKey(FileSigningKey):
-    """A key whose public half comes when the test lets it, or not at all."""
+    """Signing key whose public keys are returned, or fail, when the test decides."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -25,7 +25,7 @@ class SlowKey(FileSigningKey):
         self.down = False
 
     async def public_keys(self) -> Sequence[Mapping[str, Any]]:
-        """Wait, and give the keys or fail."""
+        """Wait, then return the keys or fail."""
         self.asked += 1
         self.waited_for.set()
         await self.let_go.wait()
@@ -36,7 +36,7 @@ class SlowKey(FileSigningKey):
 
 @pytest.fixture
 async def key(tmp_path: Path) -> SlowKey:
-    """A key of the test's own."""
+    """Return a new key."""
     return SlowKey(tmp_path / "key.pem")
 
 
@@ -46,8 +46,8 @@ async def _token(key: SlowKey) -> tuple[TokenCodec, str]:
     return TokenCodec(key, "issuer", "audience"), await TokenCodec(key, "issuer", "audience").sign(claims, at)
 
 
-async def test_all_who_come_while_the_keys_are_fetched_are_verified(key: SlowKey) -> None:
-    """After a start, tokens that arrive together wait for one fetch, and none of them is called invalid."""
+async def test_concurrent_tokens_wait_for_one_fetch(key: SlowKey) -> None:
+    """After a start, concurrent tokens wait for one fetch, and all are verified."""
     codec, token = await _token(key)
     verified = [asyncio.create_task(codec.verify(token)) for _ in range(8)]
     await key.waited_for.wait()
@@ -56,8 +56,8 @@ async def test_all_who_come_while_the_keys_are_fetched_are_verified(key: SlowKey
     assert key.asked == 1
 
 
-async def test_keys_that_cannot_be_had_are_no_bad_token(key: SlowKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the public keys are not to be had, every caller is told so, and the key's store is not asked by each."""
+async def test_unavailable_keys_are_reported_as_unavailable(key: SlowKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the public keys are unavailable, every caller gets UNAVAILABLE, and fetches are rate-limited."""
     codec, token = await _token(key)
     key.down = True
     key.let_go.set()
@@ -69,8 +69,8 @@ async def test_keys_that_cannot_be_had_are_no_bad_token(key: SlowKey, monkeypatc
     assert (await codec.verify(token)).token_id == "id"
 
 
-async def test_unknown_keys_are_looked_for_once_a_second(key: SlowKey) -> None:
-    """However many tokens name keys that are not published, the key's store is asked once."""
+async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
+    """Many tokens with unknown key ids cause one fetch."""
     codec, token = await _token(key)
     key.let_go.set()
     await codec.verify(token)

@@ -1,6 +1,6 @@
-"""Run as a process by tests: applies a document to the stores of a folder, and may die on the way.
+"""Test process that applies a document to the stores of a folder, and can end in the middle.
 
-Arguments: folder, document, actor, and where to die: ``nowhere``, ``before-append`` or ``before-settle``.
+Arguments: folder, document, actor, and where to end: ``nowhere``, ``before-append`` or ``before-settle``.
 """
 
 import asyncio
@@ -19,24 +19,24 @@ from shared.catalog.service import CatalogService
 from tests.unit.shared.catalog.stores import plant, workspace_id
 
 
-class _DeadlyLog(SqliteAuditLog):
-    async def append(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002  dies whatever it is given
+class _CrashingLog(SqliteAuditLog):
+    async def append(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002  ends for any arguments
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-class _DeadlyStore(SqliteCatalogStore):
-    async def settle(self, append_ids: Sequence[str]) -> None:  # noqa: ARG002  dies whatever it is given
+class _CrashingStore(SqliteCatalogStore):
+    async def settle(self, append_ids: Sequence[str]) -> None:  # noqa: ARG002  ends for any arguments
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def main(folder: Path, document: WorkspaceDocument, actor: str, die: str) -> None:
-    """Apply, once a line came in on standard input."""
+async def main(folder: Path, document: WorkspaceDocument, actor: str, crash_point: str) -> None:
+    """Apply the document after a line on standard input."""
     async with plant(folder) as opened:
         store, log = opened.store, opened.log
-        if die == "before-append":
-            log = _DeadlyLog(folder / "provenance.sqlite", workspace_id)
-        if die == "before-settle":
-            store = _DeadlyStore(store._database)
+        if crash_point == "before-append":
+            log = _CrashingLog(folder / "provenance.sqlite", workspace_id)
+        if crash_point == "before-settle":
+            store = _CrashingStore(store._database)
         print("ready", flush=True)  # noqa: T201  the test waits for it
         sys.stdin.readline()
         await CatalogService(store, log).apply(document, actor)

@@ -1,4 +1,4 @@
-"""Workspace documents for tests: one written out, and any sound one."""
+"""Workspace documents for tests: a fixed one, and a strategy for valid ones."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -39,31 +39,33 @@ dataStores:
           - {name: workorders, partitionKeyPath: /line, dataClass: operational, expose: [read, list]}
           - {name: recipes, partitionKeyPath: /id, dataClass: reference}
 """
-"""A sound document that has one of everything."""
+"""Valid document with an item of every kind."""
 
 APPROVED_AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _NAMES = st.sampled_from(["a", "b", "c"])
 _FLAG = st.booleans()
 
 
-def _some(strategy: st.SearchStrategy[dict[str, Any]], key: str = "lookup") -> st.SearchStrategy[list[dict[str, Any]]]:
+def _lists_of(
+    strategy: st.SearchStrategy[dict[str, Any]], key: str = "lookup"
+) -> st.SearchStrategy[list[dict[str, Any]]]:
     return st.lists(strategy, max_size=3, unique_by=lambda item: item[key])
 
 
-_PEOPLE = _some(
+_PEOPLE = _lists_of(
     st.fixed_dictionaries(
         {"id": st.sampled_from(["x@p", "y@p"]), "name": _NAMES, "role": st.sampled_from(["Viewer", "Editor"])},
         optional={"enabled": _FLAG, "rights": st.just(["Workspace.Keys.Manage"])},
     ),
     "id",
 )
-_CONNECTIONS = _some(
+_CONNECTIONS = _lists_of(
     st.fixed_dictionaries(
         {"lookup": _NAMES, "name": _NAMES, "type": st.just("CLOUD_EVENT_HUB")},
         optional={"enabled": _FLAG, "source": st.fixed_dictionaries({"devices": st.lists(_NAMES, max_size=2)})},
     )
 )
-_CONTAINERS = _some(
+_CONTAINERS = _lists_of(
     st.fixed_dictionaries(
         {"name": st.sampled_from(["ab", "cd"]), "partitionKeyPath": st.just("/id"), "dataClass": st.just("reference")},
         optional={"expose": st.lists(st.sampled_from(["list", "read"]), unique=True), "provisioned": _FLAG},
@@ -76,8 +78,8 @@ _PARAMETER = st.fixed_dictionaries(
 
 
 @st.composite
-def sound_documents(draw: st.DrawFn) -> WorkspaceDocument:
-    """Draw a document that breaks no rule; workspace id and lookups come from a small pool, so that two overlap."""
+def valid_documents(draw: st.DrawFn) -> WorkspaceDocument:
+    """Draw a valid document; lookups come from a small pool, so that two documents overlap."""
     connections = draw(_CONNECTIONS)
     known: list[str] = [connection["lookup"] for connection in connections]
     surfaces = [

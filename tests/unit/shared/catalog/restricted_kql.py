@@ -1,4 +1,4 @@
-"""Query texts that every engine refuses, and texts that only resemble them."""
+"""Query texts that every engine rejects, and similar texts that are allowed."""
 
 from typing import Final
 
@@ -109,10 +109,10 @@ REFUSED: Final = {
     "set of an unknown property": "set anything_new = true; Telemetry",
     "string without end": "print a = 'x",
 }
-"""Texts by what they try."""
+"""Rejected texts by what they attempt."""
 
 COMMANDS: Final = frozenset(name for name in REFUSED if name.startswith("command"))
-"""The texts that are refused as ``QUERY_NOT_READ_ONLY``; the others are ``QUERY_INVALID``."""
+"""Texts that are rejected as ``QUERY_NOT_READ_ONLY``; the others are ``QUERY_INVALID``."""
 
 ALLOWED: Final = {
     "words in strings": "print a = 'cluster(1)', b = \"evaluate python()\", c = @'.show', d = 'set request_readonly'",
@@ -128,4 +128,4 @@ ALLOWED: Final = {
     "tests of names": "print alias = 'x', declare_ = 'y', set_ = 'z' | where alias == 'x'",
     "CR and LF": "print a = 1\r\n| where a == 1 // c\r\n| project a",
 }
-"""Texts by what they resemble."""
+"""Allowed texts by their similarity to rejected ones."""

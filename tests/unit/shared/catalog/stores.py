@@ -1,4 +1,4 @@
-"""Catalog and audit log over files, as tests use them."""
+"""Catalog and audit log in files, for tests."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,12 +16,12 @@ from shared.provenance.records import find_first_fault, genesis_hash
 
 @dataclass
 class Plant:
-    """The stores of one workspace.
+    """Stores of one workspace.
 
     Attributes:
         store: the catalog.
         log: the audit chains.
-        service: makes changes.
+        service: commits changes.
     """
 
     store: SqliteCatalogStore
@@ -29,12 +29,12 @@ class Plant:
     service: CatalogService
 
     async def chain(self, target: Target = Target.PLATFORM_CONFIG) -> list[dict[str, Any]]:
-        """Return a workspace chain after walking it."""
+        """Return the records of a verified workspace chain."""
         records = await self.log.records(target)
         assert find_first_fault(records, genesis_hash("plant-a", target)) is None
         return records
 
-    async def chained(self) -> list[tuple[str, str]]:
+    async def list_events(self) -> list[tuple[str, str]]:
         """Return action and entity of every event in both chains."""
         records = [
             record for target in (Target.PLATFORM_CONFIG, Target.ACCESS_CONTROL) for record in await self.chain(target)
@@ -43,13 +43,13 @@ class Plant:
 
 
 async def workspace_id() -> str:
-    """Return the id of the workspace of all tests."""
+    """Return the id of the test workspace."""
     return "plant-a"
 
 
 @asynccontextmanager
 async def plant(folder: Path) -> AsyncIterator[Plant]:
-    """Open the stores of a folder, and close them."""
+    """Open the stores of a folder, and close them at the end."""
     database = SqliteDatabase(folder / "workspace.sqlite", SCHEMA)
     store = SqliteCatalogStore(database)
     log = SqliteAuditLog(folder / "provenance.sqlite", workspace_id)

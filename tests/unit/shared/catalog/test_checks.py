@@ -1,10 +1,10 @@
-"""The rules between the items of a document."""
+"""Tests of the rules between the items of a document."""
 
 import pytest
 
 from shared.catalog.document import load_document
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.test_document import edited, problems
+from tests.unit.shared.catalog.test_document import edit_plant, problems
 
 SIMULATED = "{name: t, kind: sine, min: 1, max: 2, periodSec: 60}"
 Q2 = "{lookup: q2, name: Second, surface: cooling, kql: Telemetry | take 1}"
@@ -12,7 +12,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("lookup: sim", "lookup: rig", "9:13: connections[1].lookup: is already the lookup of connections[0]"),
         ("lookup: q2", "lookup: q1", "23:14: warmQueries[1].lookup: is already the lookup of warmQueries[0]"),
@@ -101,8 +101,16 @@ ADMIN = "approvedBy: admin@plant-a.example"
             "{name: t, kind: random-walk, min: 1, max: 2, step: 1, start: 3}",
             "start: must be between min and",
         ),
-        (SIMULATED, "{name: t, kind: counter, start: 8, wrap: 8}", "wrap: must be above start, in the direction of step"),
-        (SIMULATED, "{name: t, kind: counter, step: -1, wrap: 8}", "wrap: must be below start, in the direction of step"),
+        (
+            SIMULATED,
+            "{name: t, kind: counter, start: 8, wrap: 8}",
+            "wrap: must be above start",
+        ),
+        (
+            SIMULATED,
+            "{name: t, kind: counter, step: -1, wrap: 8}",
+            "wrap: must be below start",
+        ),
         (
             SIMULATED,
             "{name: t, kind: choice, values: [a, b], weights: [1]}",
@@ -177,10 +185,10 @@ ADMIN = "approvedBy: admin@plant-a.example"
         ),
     ],
 )
-def test_a_broken_rule_is_told_at_its_place(old: str, new: str, told: str) -> None:
-    """Each rule between items is reported at the field that breaks it."""
-    found = problems(edited(old, new))
-    assert any(told in problem for problem in found), found
+def test_violation_is_reported_at_its_field(old: str, new: str, message: str) -> None:
+    """Each violation is reported at the invalid field."""
+    found = problems(edit_plant(old, new))
+    assert any(message in problem for problem in found), found
 
 
 @pytest.mark.parametrize(
@@ -196,13 +204,13 @@ def test_a_broken_rule_is_told_at_its_place(old: str, new: str, told: str) -> No
         (SIMULATED, "{name: t, kind: choice, values: [a, 1, true], weights: [1, 0, 2]}"),
     ],
 )
-def test_what_only_looks_broken_is_taken(old: str, new: str) -> None:
-    """A query may have its own lookup as path, who has left may have approved, and defaults may be of any type."""
-    assert load_document(edited(old, new), "w.yaml").workspace.id == "plant-a"
+def test_unusual_valid_documents_are_accepted(old: str, new: str) -> None:
+    """A query can have its own lookup as path, a disabled member can have approved, and defaults can have any type."""
+    assert load_document(edit_plant(old, new), "w.yaml").workspace.id == "plant-a"
 
 
-def test_without_provenance_there_are_no_reason_categories_to_check() -> None:
-    """A workspace without the provenance policy is sound."""
+def test_document_without_provenance_is_valid() -> None:
+    """A workspace without the provenance policy is valid."""
     assert (
         load_document(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w").policies.provenance
         is None

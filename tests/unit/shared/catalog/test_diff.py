@@ -1,4 +1,4 @@
-"""What applying a document would change."""
+"""Tests of the plan of an apply."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,14 +13,14 @@ from shared.catalog.items import items_from_document
 from shared.catalog.models import Quotas, WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.errors import WorkspaceError
-from tests.unit.shared.catalog.documents import PLANT, sound_documents
+from tests.unit.shared.catalog.documents import PLANT, valid_documents
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 DOCUMENT = load_document(PLANT, "w.yaml")
 
 
-def stored(document: WorkspaceDocument, *more: CatalogItem) -> StoredCatalog:
-    """Return a catalog as applying a document leaves it, with more items."""
+def store_document(document: WorkspaceDocument, *more: CatalogItem) -> StoredCatalog:
+    """Return the catalog after a document is applied, with more items."""
     items = [
         CatalogItem(kind, key, found, ItemOrigin.DECLARED, AT, AT, "apply")
         for (kind, key), found in items_from_document(document).items()
@@ -29,18 +29,18 @@ def stored(document: WorkspaceDocument, *more: CatalogItem) -> StoredCatalog:
 
 
 def api_query(**fields: Any) -> CatalogItem:
-    """Return a query created through the API."""
+    """Return a query that was created through the API."""
     definition = {**items_from_document(DOCUMENT)["warmQuery", "q2"], "lookup": "mine", "name": "Mine", **fields}
     return CatalogItem("warmQuery", definition["lookup"], definition, ItemOrigin.API, AT, AT, "editor")
 
 
-def without(section: str) -> WorkspaceDocument:
-    """Return the sound document without one of its lists."""
+def load_without(section: str) -> WorkspaceDocument:
+    """Return the valid document without one of its lists."""
     return DOCUMENT.model_copy(update={section: ()})
 
 
-def test_everything_is_added_to_nothing() -> None:
-    """Against an empty store each item is an addition, what others depend on first."""
+def test_empty_store_gets_all_items() -> None:
+    """Every item is an addition to an empty store, and dependencies come first."""
     changes = plan_changes(DOCUMENT, StoredCatalog(0, ())).changes
     assert all(change.before is None and change.verb == "Created" for change in changes)
     assert [change.kind for change in changes][:3] == ["workspace", "settings", "member"]
@@ -48,23 +48,23 @@ def test_everything_is_added_to_nothing() -> None:
 
 
 def test_quotas_are_part_of_the_settings() -> None:
-    """A changed quota is an update of the settings, and a store from before quotas needs no change."""
+    """A changed quota is an update of the settings; a store without quotas needs no change."""
     policies = DOCUMENT.policies.model_copy(update={"quotas": Quotas(streams_per_principal=3)})
-    [change] = plan_changes(DOCUMENT.model_copy(update={"policies": policies}), stored(DOCUMENT)).changes
+    [change] = plan_changes(DOCUMENT.model_copy(update={"policies": policies}), store_document(DOCUMENT)).changes
     assert (change.kind, change.verb, change.after and change.after["policies"]["quotas"]["streamsPerPrincipal"]) == (
         "settings",
         "Updated",
         3,
     )
-    before = stored(DOCUMENT)
+    before = store_document(DOCUMENT)
     for item in before.items:
         item.definition.get("policies", {}).pop("quotas", None)
     assert plan_changes(DOCUMENT, before).is_empty
 
 
-@given(sound_documents())
-def test_an_unchanged_document_is_an_empty_plan(document: WorkspaceDocument) -> None:
-    """What is stored as declared needs no change, in whatever order the items stand."""
+@given(valid_documents())
+def test_unchanged_document_gives_empty_plan(document: WorkspaceDocument) -> None:
+    """A document that equals the stored items needs no change, in any order of the items."""
     shuffled = document.model_copy(
         update={
             "connections": document.connections[::-1],
@@ -72,40 +72,40 @@ def test_an_unchanged_document_is_an_empty_plan(document: WorkspaceDocument) -> 
             "warm_queries": document.warm_queries[::-1],
         }
     )
-    assert plan_changes(shuffled, stored(document)).is_empty
+    assert plan_changes(shuffled, store_document(document)).is_empty
 
 
-def test_a_change_names_both_forms() -> None:
-    """A changed item carries its definition before and after."""
+def test_change_contains_both_definitions() -> None:
+    """A changed item has its definition before and after the change."""
     changed = load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml")
-    (change,) = plan_changes(changed, stored(DOCUMENT)).changes
+    (change,) = plan_changes(changed, store_document(DOCUMENT)).changes
     assert (change.kind, change.key, change.verb) == ("connection", "rig", "Updated")
     assert change.before is not None
     assert change.after == {**change.before, "name": "New rig"}
 
 
-def test_what_is_no_longer_declared_is_removed_last() -> None:
-    """Removals follow additions and changes, dependents first."""
+def test_removals_come_last() -> None:
+    """Removals follow additions and changes, and dependants are removed first."""
     bare = WorkspaceDocument(workspace=DOCUMENT.workspace)
-    changes = plan_changes(bare, stored(DOCUMENT)).changes
+    changes = plan_changes(bare, store_document(DOCUMENT)).changes
     assert [change.kind for change in changes if change.after is None] == [
         *["container"] * 2, "dataStore", *["warmQuery"] * 2, "surface", *["connection"] * 2, *["member"] * 3,
     ]  # fmt: skip
     assert changes[0].kind == "settings"
 
 
-def test_items_made_through_the_api_are_kept() -> None:
-    """A query and a container that the API made stay, and are told."""
+def test_api_items_are_retained() -> None:
+    """A query and a container that were created through the API are retained and listed."""
     container = CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin")
-    planned = plan_changes(DOCUMENT, stored(DOCUMENT, api_query(), container))
+    planned = plan_changes(DOCUMENT, store_document(DOCUMENT, api_query(), container))
     assert planned.is_empty
     assert [(kept.key, kept.conflict) for kept in planned.retained] == [("mine", False), ("orders/extra", False)]
 
 
-def test_a_declared_item_gives_way_to_one_made_through_the_api() -> None:
-    """Where the API made an item of a declared key, the stored one wins and the conflict is told."""
+def test_api_item_takes_precedence_over_declared_item() -> None:
+    """If the API created an item with a declared key, the stored item is retained as a conflict."""
     mine = api_query(lookup="q2")
-    held = stored(DOCUMENT)
+    held = store_document(DOCUMENT)
     items = tuple(item for item in held.items if item.key != "q2")
     planned = plan_changes(DOCUMENT, replace(held, items=(*items, mine)))
     assert planned.is_empty
@@ -113,7 +113,7 @@ def test_a_declared_item_gives_way_to_one_made_through_the_api() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"name": "Fresh"}, "has the same name"),
         ({"apiPath": "cooling/fresh"}, "has the same apiPath"),
@@ -125,21 +125,21 @@ def test_a_declared_item_gives_way_to_one_made_through_the_api() -> None:
         ({"apiPath": "Fresh"}, "uses its name as apiPath"),
     ],
 )
-def test_a_declared_query_does_not_take_what_an_api_query_has(fields: dict[str, Any], told: str) -> None:
-    """Name, lookup and API path stay unique: the declared query is held back and told."""
+def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message: str) -> None:
+    """Name, lookup and API path stay unique: the declared query is retained unchanged and listed as a conflict."""
     path = "fresh-path" if fields.get("lookup") == "fresh-path" else "cooling/fresh"
     line = f"  - {{lookup: fresh, name: Fresh, apiPath: {path}, surface: cooling, kql: T}}\ndataStores:"
     planned = plan_changes(
-        load_document(PLANT.replace("dataStores:", line), "w.yaml"), stored(DOCUMENT, api_query(**fields))
+        load_document(PLANT.replace("dataStores:", line), "w.yaml"), store_document(DOCUMENT, api_query(**fields))
     )
     assert planned.is_empty
-    assert [kept.reason for kept in planned.retained if kept.conflict and told in kept.reason]
+    assert [kept.reason for kept in planned.retained if kept.conflict and message in kept.reason]
 
 
-def test_a_query_that_has_to_stay_keeps_its_name_from_others() -> None:
-    """A declared query that apply leaves as stored still has its old name, so no other query takes that name."""
+def test_name_of_retained_query_is_not_reused() -> None:
+    """A retained query still has its old name, so no other query can use it."""
     swapped = PLANT.replace("name: Second", "name: First", 1).replace("name: First", "name: Mine", 1)
-    planned = plan_changes(load_document(swapped, "w.yaml"), stored(DOCUMENT, api_query()))
+    planned = plan_changes(load_document(swapped, "w.yaml"), store_document(DOCUMENT, api_query()))
     assert planned.is_empty
     reasons = {kept.key: kept.reason for kept in planned.retained if kept.conflict}
     assert reasons == {
@@ -153,7 +153,7 @@ def test_a_query_that_has_to_stay_keeps_its_name_from_others() -> None:
     [
         (load_document(PLANT.split("surfaces:")[0], "w.yaml"), api_query(), "surface"),
         (
-            without("data_stores"),
+            load_without("data_stores"),
             CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin"),
             "dataStore",
         ),
@@ -164,16 +164,16 @@ def test_a_query_that_has_to_stay_keeps_its_name_from_others() -> None:
         ),
     ],
 )
-def test_what_the_apis_items_need_stays(document: WorkspaceDocument, item: CatalogItem, kind: str) -> None:
-    """A surface with an API query on it, and a database with an API container in it, are not removed."""
-    planned = plan_changes(document, stored(DOCUMENT, item))
+def test_dependencies_of_api_items_are_retained(document: WorkspaceDocument, item: CatalogItem, kind: str) -> None:
+    """A surface with an API query, and a database with an API container, are not removed."""
+    planned = plan_changes(document, store_document(DOCUMENT, item))
     assert kind not in [change.kind for change in planned.changes]
     assert [kept.conflict for kept in planned.retained if kept.kind == kind] == [True]
 
 
-def test_an_approval_given_since_stays_with_the_same_text() -> None:
+def test_later_approval_is_retained_for_same_text() -> None:
     """A declared draft that was approved later stays approved until its text changes."""
-    held = stored(DOCUMENT)
+    held = store_document(DOCUMENT)
     approval = {"approvedBy": "admin@plant-a.example", "approvedAt": "2026-02-01T00:00:00.000000Z"}
     items = tuple(
         replace(item, definition={**item.definition, "approval": approval}) if item.key == "q2" else item
@@ -186,18 +186,18 @@ def test_an_approval_given_since_stays_with_the_same_text() -> None:
     assert change.after["approval"] is None
 
 
-def test_a_changed_text_takes_the_documents_approval() -> None:
-    """A query whose text changes carries the approval that stands in the document."""
+def test_changed_text_gets_declared_approval() -> None:
+    """A query whose text changes has the approval of the document."""
     (change,) = plan_changes(
-        load_document(PLANT.replace("Telemetry | count", "Telemetry"), "w.yaml"), stored(DOCUMENT)
+        load_document(PLANT.replace("Telemetry | count", "Telemetry"), "w.yaml"), store_document(DOCUMENT)
     ).changes
     assert change.after is not None
     assert change.after["approval"]["approvedBy"] == "admin@plant-a.example"
 
 
-def test_a_default_that_the_store_does_not_know_yet_is_no_change() -> None:
-    """An item stored before a field existed equals the declared one with the field's default."""
-    held = stored(DOCUMENT)
+def test_new_default_is_not_a_change() -> None:
+    """An item stored before a field existed equals the declared item with the field's default."""
+    held = store_document(DOCUMENT)
     items = tuple(
         replace(item, definition={name: value for name, value in item.definition.items() if name != "enabled"})
         for item in held.items
@@ -206,10 +206,10 @@ def test_a_default_that_the_store_does_not_know_yet_is_no_change() -> None:
 
 
 def test_timestamp_format_of_stored_connections() -> None:
-    """A connection stored before the field existed has the default format; another one is a change."""
+    """A connection stored before the field existed has the default format; another format is a change."""
     document = load_document(PLANT.replace('["rig-*"]', '["rig-*"], timestampFormat: epochSeconds'), "w")
     assert document != DOCUMENT
-    held = stored(DOCUMENT)
+    held = store_document(DOCUMENT)
     items = tuple(
         replace(item, definition={**item.definition, "source": _without(item.definition["source"], "timestampFormat")})
         if item.kind == "connection"
@@ -227,9 +227,9 @@ def _without(members: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in members.items() if key != name}
 
 
-def test_another_workspaces_document_is_refused() -> None:
-    """The workspace's id is fixed once applied: its chains begin from it."""
+def test_document_of_another_workspace_is_rejected() -> None:
+    """The id of the workspace cannot change after the first apply, because its chains depend on it."""
     other = load_document(PLANT.replace("id: plant-a,", "id: plant-b,"), "w.yaml")
     with pytest.raises(WorkspaceError) as caught:
-        plan_changes(other, stored(DOCUMENT))
+        plan_changes(other, store_document(DOCUMENT))
     assert caught.value.code == "WORKSPACE_ID_FIXED"

@@ -1,4 +1,4 @@
-"""From YAML to the workspace: what is refused, and where."""
+"""Tests of loading workspace documents, and of the positions of their problems."""
 
 import pytest
 from hypothesis import given
@@ -17,14 +17,14 @@ def problems(text: str) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
-def edited(old: str, new: str) -> str:
-    """Return the sound document with one place changed."""
+def edit_plant(old: str, new: str) -> str:
+    """Return the valid document with one replacement."""
     assert PLANT.count(old) == 1
     return PLANT.replace(old, new)
 
 
-def test_a_sound_document_loads() -> None:
-    """A document without faults becomes the model, aliases of fields read and defaults filled in."""
+def test_valid_document_is_loaded() -> None:
+    """A valid document becomes the model, with aliases and defaults applied."""
     document = load_document(PLANT, "w.yaml")
     assert [connection.lookup for connection in document.connections] == ["rig", "sim"]
     assert document.warm_queries[0].api_path == "cooling/q1"
@@ -32,7 +32,7 @@ def test_a_sound_document_loads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (
             "requireApproval",
@@ -81,15 +81,15 @@ def test_a_sound_document_loads() -> None:
         ),
     ],
 )
-def test_each_fault_is_told_at_its_place(old: str, new: str, told: str) -> None:
-    """A fault is one line with file, line, column, the field's path and the rule."""
-    found = problems(edited(old, new))
-    assert any(told in problem for problem in found), found
+def test_each_problem_has_its_position(old: str, new: str, message: str) -> None:
+    """A problem is one line with file, line, column, path of the field and rule."""
+    found = problems(edit_plant(old, new))
+    assert any(message in problem for problem in found), found
     assert all(problem.startswith("w.yaml:") for problem in found)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "1:1: is empty"),
         ("5", "1:1: must be a mapping of fields"),
@@ -107,22 +107,22 @@ def test_each_fault_is_told_at_its_place(old: str, new: str, told: str) -> None:
         (" " * (MAX_CHARACTERS + 1), "1:1: is longer than"),
     ],
 )
-def test_what_is_no_document_is_one_problem(text: str, told: str) -> None:
-    """Text that is not YAML, not one document, or beyond a limit is refused with the place and the reason."""
-    found = [problem for problem in problems(text) if told in problem]
+def test_unreadable_text_is_one_problem(text: str, message: str) -> None:
+    """Text that is not YAML, not one document, or over a limit is rejected with position and reason."""
+    found = [problem for problem in problems(text) if message in problem]
     assert len(found) == 1
 
 
-def test_aliases_that_multiply_are_refused() -> None:
-    """A few lines of nested aliases that stand for billions of values end at the limit."""
+def test_multiplying_aliases_are_rejected() -> None:
+    """Nested aliases that expand to billions of values are rejected at the limit."""
     layers = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
     assert "aliases make the document too large" in problems("\n".join(layers))[0]
 
 
-def test_aliases_may_share_values() -> None:
-    """An anchor and its aliases read as the same value in each place."""
-    text = edited(
+def test_aliases_repeat_values() -> None:
+    """An anchor and its aliases have the same value."""
+    text = edit_plant(
         "approvedBy: admin@plant-a.example, approvedAt: 2026",
         "approvedBy: &who admin@plant-a.example, approvedAt: 2026",
     )
@@ -137,9 +137,9 @@ def test_aliases_may_share_values() -> None:
     )
 
 
-def test_all_faults_are_told_at_once() -> None:
-    """ValidationErrors of form, of fields and of references are reported together, in the order of the lines."""
-    text = edited("requireApproval: true", "requireApproval: 1").replace("name: Rig,", "name: 7,")
+def test_all_problems_are_reported_together() -> None:
+    """Problems of form, fields and references are reported together in the order of lines."""
+    text = edit_plant("requireApproval: true", "requireApproval: 1").replace("name: Rig,", "name: 7,")
     text = text.replace("surface: cooling, kql", "surface: nowhere, kql").replace("apiPath:", "apipath:")
     found = problems(text)
     assert [problem.split(": ")[1] for problem in found] == [
@@ -150,9 +150,9 @@ def test_all_faults_are_told_at_once() -> None:
     ]
 
 
-def test_a_reference_to_a_faulty_item_is_no_second_fault() -> None:
-    """A surface may name a connection that is itself faulty; a name that stands nowhere is told beside it."""
-    text = edited("name: Rig,", "name: 7,").replace("connections: [rig, sim]", "connections: [rig, gone]")
+def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
+    """A surface can reference an invalid connection; an unknown connection is still reported."""
+    text = edit_plant("name: Rig,", "name: 7,").replace("connections: [rig, sim]", "connections: [rig, gone]")
     fields = [problem.split(": ", 1)[1] for problem in problems(text)]
     assert fields == [
         "connections[0].name: should be a valid string",
@@ -160,9 +160,9 @@ def test_a_reference_to_a_faulty_item_is_no_second_fault() -> None:
     ]
 
 
-def test_a_long_list_of_problems_is_cut_in_the_message_alone() -> None:
-    """The error's text names the first problems and how many are left; the list holds every one."""
-    text = edited("surfaces:\n", "surfaces:\n" + "  - {lookup: a/b, name: A}\n" * 50)
+def test_message_lists_a_limited_number_of_problems() -> None:
+    """The message contains the first problems and the number of others; the list contains all."""
+    text = edit_plant("surfaces:\n", "surfaces:\n" + "  - {lookup: a/b, name: A}\n" * 50)
     with pytest.raises(DocumentError) as caught:
         load_document(text, "w.yaml")
     assert len(caught.value.problems) == 50
@@ -171,15 +171,15 @@ def test_a_long_list_of_problems_is_cut_in_the_message_alone() -> None:
 
 @given(st.text(max_size=200) | st.text(alphabet="ab:-[]{}&*!?<>|%@'\"\\ \n\t#,~1.0", max_size=80))
 def test_any_text_is_a_document_or_a_document_error(text: str) -> None:
-    """No text makes loading fail in another way than with located problems."""
+    """Loading any text returns a document or raises located problems."""
     with pytest.raises(DocumentError) as caught:
         load_document(text, "w.yaml")
     assert all(problem.line >= 1 and problem.column >= 1 and problem.message for problem in caught.value.problems)
 
 
 @given(st.integers(0, len(PLANT) - 1), st.integers(1, 12), st.text(alphabet="ab:-[]{}&*!\"' \n1,", max_size=4))
-def test_a_damaged_document_is_refused_or_still_sound(start: int, length: int, put_in: str) -> None:
-    """Whatever is cut out of a sound document or put into it, loading ends with a document or located problems."""
+def test_damaged_document_gives_document_or_problems(start: int, length: int, put_in: str) -> None:
+    """Loading a damaged document returns a document or raises located problems."""
     try:
         document = load_document(PLANT[:start] + put_in + PLANT[start + length :], "w.yaml")
     except DocumentError as error:

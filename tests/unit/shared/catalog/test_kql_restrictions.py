@@ -1,4 +1,4 @@
-"""Queries stay inside the workspace; the engines are tested with the same table in tests/emulators/kusto."""
+"""Tests of KQL restrictions; the engines are tested with the same table in tests/emulators/kusto."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -24,45 +24,45 @@ ESCAPES = [
 ]
 
 
-def refusal(kql: str) -> WorkspaceError:
-    """Return the error that a text is refused with."""
+def get_error(kql: str) -> WorkspaceError:
+    """Return the error of a text."""
     with pytest.raises(WorkspaceError) as refused:
         check_query(kql)
     return refused.value
 
 
 @given(st.sampled_from(ESCAPES), st.data())
-def test_gaps_between_tokens_hide_nothing(tokens: list[str], data: st.DataObject) -> None:
-    """White space of every kind and comments between any two tokens leave a query refused."""
-    # The engine knows macro-expand only without gaps.
+def test_gaps_between_tokens_do_not_hide_violations(tokens: list[str], data: st.DataObject) -> None:
+    """A query with any white space and comments between tokens is still rejected."""
+    # The engine accepts macro-expand only without gaps.
     gaps = ["".join(data.draw(GAPS)) if token not in ("macro", "-") else "" for token in tokens]
     kql = "".join(token + gap for token, gap in zip(tokens, gaps, strict=True))
-    assert refusal(kql).code == "QUERY_INVALID"
+    assert get_error(kql).code == "QUERY_INVALID"
 
 
 @given(st.text(alphabet="ab('\"[]{}.;|@#`~\\/= \n\r\u2028evaluatclus", max_size=80))
-def test_every_text_is_decided(kql: str) -> None:
-    """Any text is either accepted or refused with a code of its own."""
+def test_any_text_is_accepted_or_rejected_with_code(kql: str) -> None:
+    """Any text is accepted, or rejected with an error code."""
     with suppress(WorkspaceError):
         check_query(kql)
 
 
 @pytest.mark.parametrize("kql", ALLOWED.values(), ids=ALLOWED)
-def test_ordinary_queries_pass(kql: str) -> None:
-    """Names, strings and comments that only resemble what is refused are accepted."""
+def test_similar_texts_are_accepted(kql: str) -> None:
+    """Names, strings and comments that only resemble violations are accepted."""
     check_query(kql)
 
 
 @pytest.mark.parametrize("plugin", sorted(PLUGINS))
-def test_the_listed_plugins_pass(plugin: str) -> None:
-    """Each allowed plugin passes, alone and behind parameters of evaluate."""
+def test_listed_plugins_are_accepted(plugin: str) -> None:
+    """Each allowed plugin is accepted, alone and after parameters of evaluate."""
     check_query(f"Telemetry | evaluate {plugin}(DeviceId)")
     check_query(f"Telemetry | evaluate hint.distribution = per_node hint.pass_filters=true {plugin} (DeviceId)")
 
 
 @pytest.mark.parametrize("option", sorted(SET_OPTIONS))
-def test_the_listed_settings_pass(option: str) -> None:
-    """Each allowed request property may be set."""
+def test_listed_settings_are_accepted(option: str) -> None:
+    """Each allowed request property is accepted."""
     check_query(f"set {option} = 1; let n = 1; Telemetry | take n")
 
 
@@ -77,24 +77,24 @@ def test_the_listed_settings_pass(option: str) -> None:
         ("T // c\r| take 1", 1, 7),
     ],
 )
-def test_a_refusal_has_its_place(kql: str, line: int, column: int) -> None:
-    """Line and column are those of the caller's own text, also behind a string of several lines."""
-    error = refusal(kql)
+def test_rejection_has_position(kql: str, line: int, column: int) -> None:
+    """Line and column refer to the caller's text, also after a string of several lines."""
+    error = get_error(kql)
     assert (error.members["line"], error.members["column"]) == (line, column)
 
 
-def test_a_refusal_says_what_is_allowed() -> None:
-    """The message names the plugins and the settings that may be used."""
-    assert "bag_unpack" in refusal("T | evaluate python()").detail
-    assert "query_datascope" in refusal("set notruncation; T").detail
+def test_rejection_lists_allowed_names() -> None:
+    """The message lists the allowed plugins and settings."""
+    assert "bag_unpack" in get_error("T | evaluate python()").detail
+    assert "query_datascope" in get_error("set notruncation; T").detail
 
 
-def test_parameters_without_end_are_refused() -> None:
-    """A chain of evaluates, each the other's parameter, is read once and refused."""
-    assert refusal("T | evaluate a=" + "evaluate a=" * 5000 + "x pivot(y)").code == "QUERY_INVALID"
+def test_endless_parameters_are_rejected() -> None:
+    """A chain of nested evaluates is read once and rejected."""
+    assert get_error("T | evaluate a=" + "evaluate a=" * 5000 + "x pivot(y)").code == "QUERY_INVALID"
 
 
-def test_the_documentation_lists_what_is_allowed() -> None:
-    """Each allowed plugin and setting stands in docs/kql.md."""
+def test_documentation_lists_allowed_names() -> None:
+    """Each allowed plugin and setting is in docs/kql.md."""
     page = (Path(__file__).parents[4] / "docs" / "kql.md").read_text(encoding="utf-8")
     assert [name for name in sorted(PLUGINS | SET_OPTIONS) if f"`{name}`" not in page] == []

@@ -1,4 +1,4 @@
-"""Putting our statements into a query, and refusing what would slip past them."""
+"""Tests of inserting statements into a query, and of rejecting queries that bypass them."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from shared.errors import WorkspaceError
 WINDOW = "let Telemetry = Telemetry | where Timestamp between (_oi_from .. _oi_to);"
 
 
-def code(check: object, kql: str) -> str:
-    """Return the code that a check refuses a text with, empty when it passes."""
+def get_error_code(check: object, kql: str) -> str:
+    """Return the error code of a check; empty if it succeeds."""
     try:
         check(kql)  # type: ignore[operator]
     except WorkspaceError as error:
@@ -28,25 +28,25 @@ def code(check: object, kql: str) -> str:
         "print 'a;b' ; .show tables",
     ],
 )
-def test_control_commands_are_refused(kql: str) -> None:
-    """A command is found behind comments, strings and other statements."""
-    assert code(check_read_only, kql) == "QUERY_NOT_READ_ONLY"
+def test_control_commands_are_rejected(kql: str) -> None:
+    """A command is found after comments, strings and other statements."""
+    assert get_error_code(check_read_only, kql) == "QUERY_NOT_READ_ONLY"
 
 
 @pytest.mark.parametrize("kql", ["Telemetry | where a == '; .drop'", "Telemetry // ;.drop\n| take 1", "print .5"])
-def test_a_dot_inside_a_string_or_number_is_no_command(kql: str) -> None:
-    """What only looks like a command passes."""
-    assert code(check_read_only, kql) == ""
+def test_dot_in_string_or_number_is_accepted(kql: str) -> None:
+    """Text that only resembles a command is accepted."""
+    assert get_error_code(check_read_only, kql) == ""
 
 
 @pytest.mark.parametrize("kql", ["", "  \n", "// nothing", ";;"])
-def test_an_empty_query_is_invalid(kql: str) -> None:
-    """There must be something to run."""
-    assert code(check_read_only, kql) == "QUERY_INVALID"
+def test_empty_query_is_rejected(kql: str) -> None:
+    """A query without a statement is rejected."""
+    assert get_error_code(check_read_only, kql) == "QUERY_INVALID"
 
 
-def test_our_statements_go_before_the_callers_text() -> None:
-    """Declarations and the window stand on a line of their own, so that positions shift by one line."""
+def test_statements_are_inserted_before_the_query() -> None:
+    """Declarations and filter are on their own line, so that positions shift by one line."""
     composed = compose_query("Telemetry | count", "device:string, _oi_from:datetime", WINDOW)
     assert composed.text == (f"declare query_parameters(device:string, _oi_from:datetime);{WINDOW}\nTelemetry | count")
     assert composed.lines_before == 1
@@ -70,14 +70,16 @@ def test_our_statements_go_before_the_callers_text() -> None:
         ),
     ],
 )
-def test_a_declare_statement_of_the_query_takes_ours_in(kql: str, expected: str) -> None:
-    """A query has one declare statement at most; ours merges into it."""
+def test_declarations_are_merged_into_declare_statement(kql: str, expected: str) -> None:
+    """A query has at most one declare statement, which gets the additional declarations."""
     assert compose_query(kql, "_f:datetime", WINDOW).text == expected
 
 
-def test_a_declare_statement_without_end_is_invalid() -> None:
-    """An unfinished declare statement is refused before it reaches the engine."""
-    assert code(lambda kql: compose_query(kql, "a:int", ""), "declare query_parameters(b:int") == "QUERY_INVALID"
+def test_unclosed_declare_statement_is_rejected() -> None:
+    """An unclosed declare statement is rejected before it reaches the engine."""
+    assert (
+        get_error_code(lambda kql: compose_query(kql, "a:int", ""), "declare query_parameters(b:int") == "QUERY_INVALID"
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,9 +99,9 @@ def test_a_declare_statement_without_end_is_invalid() -> None:
         "let ['Telemetry'] = print 1; Telemetry",
     ],
 )
-def test_what_would_slip_past_a_time_range_is_refused(kql: str) -> None:
-    """With a timeRange, every way round the filtered table is an error, not an unfiltered answer."""
-    assert code(check_time_range, kql) == "TIME_RANGE_NOT_APPLICABLE"
+def test_queries_that_bypass_time_range_are_rejected(kql: str) -> None:
+    """With a timeRange, every way to bypass the filtered table is an error."""
+    assert get_error_code(check_time_range, kql) == "TIME_RANGE_NOT_APPLICABLE"
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,6 @@ def test_what_would_slip_past_a_time_range_is_refused(kql: str) -> None:
         "['Telemetry'] | count",
     ],
 )
-def test_ordinary_queries_take_a_time_range(kql: str) -> None:
-    """Names and arithmetic that only resemble a way round are fine."""
-    assert code(check_time_range, kql) == ""
+def test_ordinary_queries_accept_time_range(kql: str) -> None:
+    """Names and arithmetic that only resemble a bypass are accepted."""
+    assert get_error_code(check_time_range, kql) == ""

@@ -1,4 +1,4 @@
-"""Scanning KQL texts into tokens."""
+"""Tests of the KQL tokenizer."""
 
 import pytest
 from hypothesis import given
@@ -10,14 +10,14 @@ KQL = st.text(alphabet="ab1'\"\\@/`~\n |;()*", max_size=60)
 
 
 @given(KQL)
-def test_blanking_keeps_every_position(kql: str) -> None:
-    """The blanked text has the length of the original, so that positions in it are positions there."""
+def test_masking_preserves_positions(kql: str) -> None:
+    """The masked text has the length of the original."""
     assert len(mask_literals(kql)) == len(kql)
 
 
 @given(KQL)
-def test_tokens_are_in_order_and_leave_out_only_space_and_comments(kql: str) -> None:
-    """Each token is the text at its offset, and only white space and comments lie between two tokens."""
+def test_tokens_omit_only_space_and_comments(kql: str) -> None:
+    """Each token is the text at its offset, and only white space and comments are between two tokens."""
     end = 0
     for token in tokenize(kql):
         assert kql[token.start :].startswith(token.text)
@@ -27,8 +27,8 @@ def test_tokens_are_in_order_and_leave_out_only_space_and_comments(kql: str) -> 
 
 
 @given(KQL)
-def test_blanking_and_tokens_agree_on_strings(kql: str) -> None:
-    """A closed string is the only token that changes when the text is blanked."""
+def test_masking_and_tokens_agree_on_strings(kql: str) -> None:
+    """Only closed strings change when the text is masked."""
     blanked = mask_literals(kql)
     for token in tokenize(kql):
         if token.kind != TokenKind.STRING:
@@ -48,8 +48,8 @@ def test_blanking_and_tokens_agree_on_strings(kql: str) -> None:
         ("print 'http://x'", "print '        '"),
     ],
 )
-def test_strings_and_comments_are_blanked(kql: str, blanked: str) -> None:
-    """Each form of string and comment turns into spaces."""
+def test_strings_and_comments_are_masked(kql: str, blanked: str) -> None:
+    """Each form of string and comment becomes spaces."""
     assert mask_literals(kql) == blanked
 
 
@@ -62,14 +62,14 @@ def test_strings_and_comments_are_blanked(kql: str, blanked: str) -> None:
         ("print ```a\n// b", "```a\n// b"),
     ],
 )
-def test_an_unclosed_string_stays_visible(kql: str, unclosed: str) -> None:
-    """An unclosed string ends with its line, or with the text where its form spans lines, and is not blanked."""
+def test_unclosed_string_is_not_masked(kql: str, unclosed: str) -> None:
+    """An unclosed string ends with its line, or with the text if its form spans lines, and is not masked."""
     assert [token.text for token in tokenize(kql) if token.kind == TokenKind.UNCLOSED] == [unclosed]
     assert mask_literals(kql) == kql
 
 
 def test_each_token_has_a_kind() -> None:
-    """Names, numbers, strings and punctuation are told apart."""
+    """Names, numbers, strings and punctuation have different kinds."""
     kinds = [(token.kind, token.text) for token in tokenize("T | take 1d; // x\n['a b']")]
     assert kinds == [
         (TokenKind.NAME, "T"),

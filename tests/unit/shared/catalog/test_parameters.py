@@ -1,4 +1,4 @@
-"""Values of Kusto's scalar types."""
+"""Tests of values of Kusto's scalar types."""
 
 import re
 from datetime import timedelta
@@ -34,8 +34,8 @@ from shared.catalog.parameters import DURATION_PATTERN, parse_duration, parse_ti
         ("long", None, "long(null)"),
     ],
 )
-def test_a_value_becomes_a_literal_of_its_type(kind: str, value: Any, expected: str) -> None:
-    """Text as in a query string and JSON values both are taken."""
+def test_value_becomes_literal(kind: str, value: Any, expected: str) -> None:
+    """Texts of a query string and JSON values are accepted."""
     assert to_literal(ParameterType(kind), value) == expected
 
 
@@ -78,15 +78,15 @@ def test_a_value_becomes_a_literal_of_its_type(kind: str, value: Any, expected: 
         ("dynamic", '{"a":1,"a":2}'),
     ],
 )
-def test_what_is_not_of_the_type_is_refused(kind: str, value: Any) -> None:
-    """An ill-typed value raises a ValueError with the rule, nothing else."""
+def test_invalid_value_is_rejected(kind: str, value: Any) -> None:
+    """An invalid value raises a ValueError with the rule."""
     with pytest.raises(ValueError, match=r"must be|expected|no fixed length|zone"):
         to_literal(ParameterType(kind), value)
 
 
 @given(st.sampled_from(list(ParameterType)), st.text(max_size=40))
-def test_no_text_leaves_its_literal(kind: ParameterType, text: str) -> None:
-    """Whatever text is given, what comes out is one literal: a string's bare text, or type(...) without a quote."""
+def test_any_text_stays_within_its_literal(kind: ParameterType, text: str) -> None:
+    """Any text becomes one literal: the text itself, or type(...) without a quote."""
     try:
         written = to_literal(kind, text)
     except ValueError:
@@ -100,8 +100,8 @@ def test_no_text_leaves_its_literal(kind: ParameterType, text: str) -> None:
 
 
 @given(st.timedeltas(min_value=timedelta(days=-9999), max_value=timedelta(days=9999)))
-def test_a_timespan_survives_its_literal(span: timedelta) -> None:
-    """Kusto text read back gives the same time."""
+def test_timespan_round_trip(span: timedelta) -> None:
+    """Parsing the literal of a timespan returns the same duration."""
     sign = "-" if span < timedelta(0) else ""
     size = abs(span)
     text = f"{sign}{size.days}.{size.seconds // 3600:02d}:{size.seconds // 60 % 60:02d}:{size.seconds % 60:02d}"
@@ -120,8 +120,8 @@ def test_a_timespan_survives_its_literal(span: timedelta) -> None:
         ("-PT5M", timedelta(minutes=-5)),
     ],
 )
-def test_durations_of_fixed_length_are_read(text: str, expected: timedelta) -> None:
-    """Weeks, days, hours, minutes and seconds, with a sign."""
+def test_durations_of_fixed_length_are_parsed(text: str, expected: timedelta) -> None:
+    """Weeks, days, hours, minutes and seconds are parsed, with a sign."""
     assert parse_duration(text) == expected
 
 
@@ -144,8 +144,8 @@ def test_durations_of_fixed_length_are_read(text: str, expected: timedelta) -> N
         "P99999999999D",
     ],
 )
-def test_everything_else_is_no_duration(text: str) -> None:
-    """Years, months and nonsense raise a ValueError."""
+def test_other_durations_are_rejected(text: str) -> None:
+    """Years, months and other text raise a ValueError."""
     with pytest.raises(ValueError, match=r"must be|expected|no fixed length"):
         parse_duration(text)
 
@@ -157,8 +157,8 @@ _TIMES = st.one_of(
 
 
 @given(_TIMES)
-def test_the_pattern_is_what_is_read(text: str) -> None:
-    """What the published pattern takes is read, and nothing else is."""
+def test_pattern_matches_parser(text: str) -> None:
+    """The parser accepts exactly the published pattern."""
     try:
         parse_duration(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The catalog in memory."""
+"""Tests of the cached catalog."""
 
 import asyncio
 from dataclasses import replace
@@ -25,7 +25,7 @@ ALWAYS = 0.0
 
 
 class CountingStore(SqliteCatalogStore):
-    """The real store, counting what is asked of it, and failing on demand."""
+    """Real store that counts calls and fails on demand."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         super().__init__(database)
@@ -35,14 +35,14 @@ class CountingStore(SqliteCatalogStore):
         self.gate: asyncio.Event | None = None
 
     async def version(self) -> int:
-        """Count, then answer."""
+        """Count the call, then return the version."""
         self.versions += 1
         if self.down:
             raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", "down")
         return await super().version()
 
     async def load(self) -> StoredCatalog:
-        """Count, then answer."""
+        """Count the call, then return the items."""
         self.loads += 1
         loaded = await super().load()
         self.loaded.set()
@@ -51,15 +51,15 @@ class CountingStore(SqliteCatalogStore):
         return loaded
 
 
-async def test_before_anything_was_applied_the_catalog_is_empty(tmp_path: Path) -> None:
-    """An empty store gives version 0 and no workspace."""
+async def test_empty_store_gives_empty_catalog(tmp_path: Path) -> None:
+    """An empty store has version 0 and no workspace."""
     async with plant(tmp_path) as opened:
         catalog = await CatalogReader(opened.store, NEVER).current()
     assert (catalog.version, catalog.workspace, catalog.policies.provenance) == (0, None, None)
 
 
-async def test_everything_declared_is_in_the_catalog(tmp_path: Path) -> None:
-    """The snapshot holds what the document declares, containers inside their databases."""
+async def test_catalog_contains_all_declared_items(tmp_path: Path) -> None:
+    """The catalog contains all declared items, with containers in their databases."""
     async with plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         catalog = await CatalogReader(opened.store, NEVER).current()
@@ -79,8 +79,8 @@ async def test_everything_declared_is_in_the_catalog(tmp_path: Path) -> None:
     assert catalog.find_query("nothing") is None
 
 
-async def test_a_young_copy_is_used_without_asking(tmp_path: Path) -> None:
-    """Within the refresh time the store is asked nothing; an invalidation makes the next call ask at once."""
+async def test_recent_catalog_is_used_without_store_call(tmp_path: Path) -> None:
+    """Within the refresh time the store is not called; after an invalidation, the next call checks it."""
     async with plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         reader = CatalogReader(opened.store, NEVER)
@@ -91,8 +91,8 @@ async def test_a_young_copy_is_used_without_asking(tmp_path: Path) -> None:
         assert (await reader.current()).connections["rig"].value.name == "New rig"
 
 
-async def test_the_catalog_is_read_anew_when_its_version_moved_only(tmp_path: Path) -> None:
-    """A due poll asks for the version; all callers share one load of a new one."""
+async def test_catalog_is_reloaded_only_for_new_version(tmp_path: Path) -> None:
+    """A poll reads the version only, and all callers share one load of a new version."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, ALWAYS)
@@ -107,8 +107,8 @@ async def test_the_catalog_is_read_anew_when_its_version_moved_only(tmp_path: Pa
     assert {catalog.connections["rig"].value.name for catalog in catalogs} == {"New rig"}
 
 
-async def test_a_change_during_a_load_is_not_lost(tmp_path: Path) -> None:
-    """An invalidation while an older version is still being read makes the next call ask again."""
+async def test_change_during_load_is_not_lost(tmp_path: Path) -> None:
+    """After an invalidation during a load, the next call checks the store again."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     store.gate = asyncio.Event()
@@ -125,8 +125,8 @@ async def test_a_change_during_a_load_is_not_lost(tmp_path: Path) -> None:
     await database.close()
 
 
-async def test_the_last_good_copy_serves_while_the_store_is_down(tmp_path: Path) -> None:
-    """A store that stops answering leaves the copy in use for a while, then the catalog is unavailable."""
+async def test_cached_catalog_is_used_while_store_is_unavailable(tmp_path: Path) -> None:
+    """While the store is unavailable, the cached catalog is used until it is too old."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     patient, hasty = CatalogReader(store, ALWAYS), CatalogReader(store, ALWAYS, max_stale_seconds=-1.0)
@@ -142,8 +142,8 @@ async def test_the_last_good_copy_serves_while_the_store_is_down(tmp_path: Path)
     assert caught.value.kind is Kind.UNAVAILABLE
 
 
-async def test_a_store_that_is_down_is_not_asked_on_each_call(tmp_path: Path) -> None:
-    """After a failure the copy serves for the refresh time before the store is asked again."""
+async def test_unavailable_store_is_not_called_for_each_request(tmp_path: Path) -> None:
+    """After a failure, the cached catalog is used for the refresh time before the next attempt."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, NEVER)
@@ -156,16 +156,16 @@ async def test_a_store_that_is_down_is_not_asked_on_each_call(tmp_path: Path) ->
     assert store.versions == 1
 
 
-async def test_without_any_copy_a_store_that_fails_is_an_error(tmp_path: Path) -> None:
-    """When the catalog was never read, callers learn that it is unavailable."""
+async def test_unavailable_store_without_cache_is_an_error(tmp_path: Path) -> None:
+    """If the catalog was never loaded, callers get UNAVAILABLE."""
     store = SqliteCatalogStore(SqliteDatabase(tmp_path, SCHEMA))  # a folder cannot be opened
     with pytest.raises(WorkspaceError) as caught:
         await CatalogReader(store, NEVER).current()
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE")
 
 
-def test_an_item_that_cannot_be_read_is_left_out() -> None:
-    """An item of a newer form costs itself, not the workspace."""
+def test_unreadable_item_is_skipped() -> None:
+    """An item of a newer format is skipped, and the rest of the workspace is loaded."""
     items = [
         CatalogItem(kind, key, found, ItemOrigin.DECLARED, AT, AT, "x")
         for (kind, key), found in items_from_document(DOCUMENT).items()
@@ -176,8 +176,8 @@ def test_an_item_that_cannot_be_read_is_left_out() -> None:
     assert set(catalog.queries) == {"q1", "q2"}
 
 
-def test_ten_thousand_items_are_built_and_searched() -> None:
-    """A large catalog finds queries by path through an index, not by a walk for each."""
+def test_large_catalog_is_searched_by_index() -> None:
+    """A catalog of ten thousand items finds queries by path through an index."""
     query = items_from_document(DOCUMENT)["warmQuery", "q1"]
     items = tuple(
         CatalogItem(
@@ -190,8 +190,8 @@ def test_ten_thousand_items_are_built_and_searched() -> None:
     assert [query.value.lookup for query in found if query] == [f"q{n}" for n in range(10_000)]
 
 
-def test_what_was_stored_under_earlier_rules_is_read() -> None:
-    """A stored member whose id breaks a newer rule does not vanish from the team."""
+def test_item_that_violates_newer_rule_is_loaded() -> None:
+    """A stored member whose id violates a newer rule is still in the team."""
     definition = {"id": "ann ", "name": "Ann\u200b", "role": "Viewer"}
     item = CatalogItem("member", "ann ", definition, ItemOrigin.DECLARED, AT, AT, "apply")
     assert build_catalog(StoredCatalog(1, (item,))).members["ann "].name == "Ann\u200b"

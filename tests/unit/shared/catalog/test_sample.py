@@ -1,4 +1,4 @@
-"""The sample workspace that a new data directory starts from."""
+"""Tests of the sample workspace of new data directories."""
 
 import re
 from pathlib import Path
@@ -13,8 +13,8 @@ SAMPLE = Path(__file__).parents[4] / "samples" / "workspace.yaml"
 DOCUMENT = load_document(SAMPLE.read_text(encoding="utf-8"), SAMPLE.name)
 
 
-def test_the_sample_shows_every_part_of_a_workspace() -> None:
-    """Each section has something in it, among the team a service and a disabled member."""
+def test_sample_has_every_kind_of_item() -> None:
+    """Each section has items; the team has a service and a disabled member."""
     assert DOCUMENT.workspace.id == "plant-a"
     assert (DOCUMENT.tier, DOCUMENT.limits is not None) == (Tier.ENTERPRISE, True)
     assert DOCUMENT.policies.provenance is not None
@@ -25,8 +25,8 @@ def test_the_sample_shows_every_part_of_a_workspace() -> None:
     assert len(DOCUMENT.warm_queries) > 12
 
 
-def test_the_samples_queries_read_what_its_simulators_send() -> None:
-    """A query that names a simulated connection reads only variables that this simulator has."""
+def test_sample_queries_use_simulated_variables() -> None:
+    """A query of a simulated connection uses only variables of its simulator."""
     variables = {
         connection.lookup: {variable.name for variable in connection.simulator.variables}
         for connection in DOCUMENT.connections
@@ -42,24 +42,24 @@ def test_the_samples_queries_read_what_its_simulators_send() -> None:
     assert checked >= 8
 
 
-def test_the_samples_queries_read_connections_of_their_surface() -> None:
-    """The connection that a query reads belongs to the surface that the query is on."""
+def test_sample_queries_use_connections_of_their_surface() -> None:
+    """The connection of a query belongs to the query's surface."""
     connections = {surface.lookup: surface.connections for surface in DOCUMENT.surfaces}
     for query in DOCUMENT.warm_queries:
         for lookup in re.findall(r'ConnectionLookup == "([^"]+)"', query.kql):
             assert lookup in connections[query.surface], query.lookup
 
 
-def test_every_declared_parameter_is_used() -> None:
-    """A parameter that the text does not use would be a mistake in the sample."""
+def test_sample_queries_use_all_parameters() -> None:
+    """Every declared parameter is used in the query text."""
     for query in DOCUMENT.warm_queries:
         for parameter in query.parameters:
             assert re.search(rf"\b{parameter.name}\b", query.kql), (query.lookup, parameter.name)
 
 
 @pytest.mark.parametrize("query", DOCUMENT.warm_queries, ids=lambda query: query.lookup)
-def test_the_samples_queries_parse(query: WarmQuery) -> None:
-    """Each query's text, behind its declared parameters, is KQL."""
+def test_sample_queries_are_valid_kql(query: WarmQuery) -> None:
+    """Each query with its declared parameters is valid KQL."""
     declared = ", ".join(f"{parameter.name}:{parameter.type}" for parameter in query.parameters)
     text = f"declare query_parameters({declared});\n{query.kql}" if declared else query.kql
     assert duckdb_kql.parse(text).ok

@@ -1,4 +1,4 @@
-"""Applying documents: convergence, audit events, and what happens when a part of it fails."""
+"""Tests of applying documents: convergence, audit events and failures."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ from shared.catalog.ports import ItemOrigin, StoredCatalog
 from shared.catalog.service import CatalogService
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
-from tests.unit.shared.catalog.documents import PLANT, sound_documents
+from tests.unit.shared.catalog.documents import PLANT, valid_documents
 from tests.unit.shared.catalog.stores import plant, workspace_id
 
 DOCUMENT = load_document(PLANT, "w.yaml")
@@ -27,15 +27,15 @@ EXTRA = {"lookup": "mine", "name": "Mine", "surface": "cooling", "kql": "T", "ap
 ITEMS = 13
 
 
-def make_query(_: StoredCatalog) -> Sequence[ItemChange]:
-    """Decide to make one query through the API."""
+def create_api_query(_: StoredCatalog) -> Sequence[ItemChange]:
+    """Return the change that creates a query through the API."""
     return [ItemChange("warmQuery", "mine", None, EXTRA)]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(sound_documents(), sound_documents())
+@given(valid_documents(), valid_documents())
 def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument, second: WorkspaceDocument) -> None:
-    """After an apply the plan is empty, the API's items still stand, and there is one event a change."""
+    """After an apply, the plan is empty, API items are retained, and each change has one event."""
 
     async def run(folder: Path) -> None:
         async with plant(folder) as opened:
@@ -43,13 +43,13 @@ def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument
             applied = list((await service.apply(first, "apply")).changes) if first.policies.provenance else []
             if not first.policies.provenance:
                 await service.apply(first, "apply")
-            made = (await service.change(make_query, "editor@p")).plan.changes
+            made = (await service.change(create_api_query, "editor@p")).plan.changes
             applied += made if first.policies.provenance else ()
             planned = await service.apply(second, "apply")
             applied += planned.changes if second.policies.provenance else ()
             assert (await service.plan(second)).is_empty
             assert {item.key for item in (await opened.store.load()).items if item.origin is ItemOrigin.API} == {"mine"}
-            assert len(await opened.chained()) == len(applied)
+            assert len(await opened.list_events()) == len(applied)
             assert not await opened.store.pending_events()
 
     with TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument
 
 
 async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
-    """Additions, changes and removals stand in the chains with both states, members in AccessControl."""
+    """Additions, changes and removals are in the chains with both states; members are in AccessControl."""
     async with plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         changed = load_document(
@@ -81,8 +81,8 @@ async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
     assert access[-1]["AfterState"]["role"] == "Editor"
 
 
-async def test_times_and_editors_are_kept(tmp_path: Path) -> None:
-    """An item keeps when it came to be; a change moves its update time and editor, an approval neither."""
+async def test_times_and_editors_of_changes(tmp_path: Path) -> None:
+    """The creation time never changes; an edit changes update time and editor, an approval neither."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     async with plant(tmp_path) as opened:
         service = CatalogService(opened.store, opened.log, clock=lambda: at)
@@ -109,20 +109,20 @@ async def test_times_and_editors_are_kept(tmp_path: Path) -> None:
 
 
 async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A workspace without the policy changes unaudited, with one warning in the log."""
+    """Changes of a workspace without the policy are not audited, with one warning in the log."""
     with caplog.at_level(logging.WARNING, "workspace"):
         async with plant(tmp_path) as opened:
             await opened.service.apply(UNAUDITED, "apply")
-            await opened.service.change(make_query, "editor")
-            assert await opened.chained() == []
+            await opened.service.change(create_api_query, "editor")
+            assert await opened.list_events() == []
             assert not await opened.store.pending_events()
     assert [record.message for record in caplog.records] == [
         "provenance is not configured; changes to the catalog are not audited"
     ]
 
 
-async def test_events_that_cannot_be_entered_wait(tmp_path: Path) -> None:
-    """With the audit log closed a change holds and its events stay pending; the next flush enters each once."""
+async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path) -> None:
+    """With the audit log closed, a change succeeds and its events stay pending; the next flush appends each once."""
     async with plant(tmp_path) as opened:
         closed = CatalogService(opened.store, SqliteAuditLog(tmp_path, workspace_id))  # a folder cannot be opened
         assert len((await closed.apply(DOCUMENT, "apply")).changes) == ITEMS
@@ -130,13 +130,13 @@ async def test_events_that_cannot_be_entered_wait(tmp_path: Path) -> None:
             await closed.flush_pending()
         assert len(await opened.store.pending_events()) == ITEMS
         assert (await opened.service.apply(DOCUMENT, "apply")).is_empty
-        assert len(await opened.chained()) == ITEMS
+        assert len(await opened.list_events()) == ITEMS
         assert await opened.service.flush_pending() == 0
-        assert len(await opened.chained()) == ITEMS
+        assert len(await opened.list_events()) == ITEMS
 
 
-async def test_an_event_that_is_refused_for_good_holds_up_no_other(tmp_path: Path) -> None:
-    """An event without canonical form stays pending and is told; those behind it are entered."""
+async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
+    """An event that the chain rejects stays pending and is reported; later events are appended."""
 
     def oversize(_: StoredCatalog) -> Sequence[ItemChange]:
         return [ItemChange("warmQuery", "mine", None, {**EXTRA, "limit": 2**60})]
@@ -149,11 +149,11 @@ async def test_an_event_that_is_refused_for_good_holds_up_no_other(tmp_path: Pat
             await opened.service.flush_pending()
         assert caught.value.kind is Kind.INVALID
         assert [event.event["EntityID"] for event in await opened.store.pending_events()] == ["mine"]
-        assert (await opened.chained()).count(("Catalog.Connection.Updated", "rig")) == 1
+        assert (await opened.list_events()).count(("Catalog.Connection.Updated", "rig")) == 1
 
 
-async def test_simultaneous_changes_all_hold(tmp_path: Path) -> None:
-    """Of many changes decided on the same catalog none is lost: each is decided anew on what the others left."""
+async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
+    """Of many concurrent changes none is lost: each is decided again for the new catalog."""
 
     def count_up(stored: StoredCatalog) -> Sequence[ItemChange]:
         (rig,) = [item for item in stored.items if item.key == "rig"]
@@ -166,11 +166,11 @@ async def test_simultaneous_changes_all_hold(tmp_path: Path) -> None:
         await asyncio.gather(*(each.service.change(count_up, "editor") for each in (first, second) for _ in range(4)))
         (rig,) = [item for item in (await first.store.load()).items if item.key == "rig"]
         assert rig.definition["name"] == "Rig" + "+" * 8
-        assert (await first.chained()).count(("Catalog.Connection.Updated", "rig")) == 8
+        assert (await first.list_events()).count(("Catalog.Connection.Updated", "rig")) == 8
 
 
-async def test_what_decides_may_refuse(tmp_path: Path) -> None:
-    """An error raised by the decision reaches the caller, with nothing changed."""
+async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
+    """An error of the decision reaches the caller, and nothing is changed."""
 
     def refuse(_: StoredCatalog) -> Sequence[ItemChange]:
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "no")
@@ -183,8 +183,8 @@ async def test_what_decides_may_refuse(tmp_path: Path) -> None:
         assert await opened.store.version() == version
 
 
-async def test_an_empty_plan_leaves_the_version(tmp_path: Path) -> None:
-    """Applying an unchanged document makes no new version and no reader reload."""
+async def test_empty_plan_keeps_version(tmp_path: Path) -> None:
+    """Applying an unchanged document changes no version and causes no reload."""
     calls: list[None] = []
     async with plant(tmp_path) as opened:
         service = CatalogService(opened.store, opened.log, on_change=lambda: calls.append(None))

@@ -1,4 +1,4 @@
-"""Several processes change one catalog, and some die while they do."""
+"""Tests of several processes that change one catalog, of which some crash."""
 
 import subprocess
 import sys
@@ -16,8 +16,8 @@ ITEMS = 13
 DEADLINE = 60
 
 
-def started(folder: Path, text: str, actor: str, die: str = "nowhere") -> subprocess.Popen[str]:
-    """Start a process that has everything ready to apply a document, and waits for a line."""
+def start_process(folder: Path, text: str, actor: str, die: str = "nowhere") -> subprocess.Popen[str]:
+    """Start a process that is ready to apply a document, and waits for a line."""
     document = folder / f"{actor}.yaml"
     document.write_text(text)
     command = [sys.executable, str(SCRIPT), str(folder), str(document), actor, die]
@@ -29,8 +29,8 @@ def started(folder: Path, text: str, actor: str, die: str = "nowhere") -> subpro
     return process
 
 
-def released(*processes: subprocess.Popen[str]) -> list[int]:
-    """Let processes go at the same time and return their exit codes."""
+def release(*processes: subprocess.Popen[str]) -> list[int]:
+    """Release processes at the same time, and return their exit codes."""
     for process in processes:
         assert process.stdin is not None
         process.stdin.write("go\n")
@@ -47,27 +47,27 @@ def _ended(process: subprocess.Popen[str]) -> int:
     return process.returncode
 
 
-async def test_processes_that_apply_at_once_leave_one_of_their_documents(tmp_path: Path) -> None:
-    """Two processes apply different documents to new stores: one wins whole, and every change is in the chain once."""
+async def test_concurrent_applies_store_one_document(tmp_path: Path) -> None:
+    """Two processes apply different documents to new stores: one is stored, and each change is audited once."""
     texts = {actor: PLANT.replace("name: Rig,", f"name: Rig of {actor},") for actor in ("first", "second")}
-    assert released(*(started(tmp_path, text, actor) for actor, text in texts.items())) == [0, 0]
+    assert release(*(start_process(tmp_path, text, actor) for actor, text in texts.items())) == [0, 0]
     async with plant(tmp_path) as opened:
         plans = [await opened.service.plan(load_document(text, "w.yaml")) for text in texts.values()]
         assert [plan.is_empty for plan in plans].count(True) == 1
-        events = await opened.chained()
+        events = await opened.list_events()
         assert not await opened.store.pending_events()
     assert len(events) == ITEMS + 1
     assert len(set(events)) == ITEMS + 1
 
 
 @pytest.mark.parametrize("die", ["before-append", "before-settle"])
-async def test_events_of_a_process_that_died_land_once(tmp_path: Path, die: str) -> None:
-    """Killed between save and chain, or between chain and settling, the change holds and the next apply ends it."""
-    assert released(started(tmp_path, PLANT, "victim", die)) == [-9]
+async def test_events_of_crashed_process_are_appended_once(tmp_path: Path, die: str) -> None:
+    """After a crash before or after the append, the change is stored, and the next apply appends its events once."""
+    assert release(start_process(tmp_path, PLANT, "victim", die)) == [-9]
     async with plant(tmp_path) as opened:
         assert len(await opened.store.pending_events()) == ITEMS
-        assert len(await opened.chained()) == (0 if die == "before-append" else ITEMS)
+        assert len(await opened.list_events()) == (0 if die == "before-append" else ITEMS)
         assert (await opened.service.apply(load_document(PLANT, "w.yaml"), "rescuer")).is_empty
-        assert len(await opened.chained()) == ITEMS
+        assert len(await opened.list_events()) == ITEMS
         assert not await opened.store.pending_events()
         assert {record["UserID"] for record in await opened.chain()} == {"victim"}

@@ -1,4 +1,4 @@
-"""Every combination of what a table request can meet, with the answer that the order of refusals gives."""
+"""Tests of every combination of table requests, with the error that the documented order gives."""
 
 import asyncio
 import itertools
@@ -33,34 +33,34 @@ DONE = "done"
 
 
 class Account:
-    """Containers that others made stand beside those on record; in place of the account, which is another test's."""
+    """Account with one container that the workspace has not declared."""
 
     async def list(self, _: DatabasePlace) -> Sequence[AccountContainer]:
-        """Return the one that others made."""
+        """Return the undeclared container."""
         return [AccountContainer("foreign", "/line")]
 
     async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
-        """Return it by name."""
+        """Return the undeclared container by name."""
         return next((one for one in await self.list(place) if one.name == name), None)
 
     async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
-        """Not asked for here."""
+        """Fail, because no test creates a container."""
         raise NotImplementedError
 
 
-class Reached:
-    """Stands for the documents: what gets here was refused nothing."""
+class ReachableStore:
+    """Document store that records that a request reached it."""
 
     async def read(self, _table: Table, _key: DocumentKey) -> StoredDocument | None:
         """Return a document."""
         return StoredDocument(b"{}", '"1"')
 
     async def create(self, _table: Table, _key: DocumentKey, _text: bytes) -> str:
-        """Take a document."""
+        """Accept a document."""
         return '"1"'
 
     async def replace(self, _table: Table, _key: DocumentKey, _text: bytes, _if_match: str | None) -> str:
-        """Take a document."""
+        """Accept a document."""
         return '"1"'
 
     async def delete(self, _table: Table, _key: DocumentKey, _if_match: str | None) -> None:
@@ -74,18 +74,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class Case:
-    """One combination.
-
-    Attributes:
-        database: as the address has it.
-        store: the same.
-        table: known, undeclared, unprovisioned or unknown, or known but for a letter's case.
-        path: the partition key path on record.
-        exposed: what the record publishes.
-        access: whether the account grants access to documents.
-        verb: what is asked.
-        key: whether a partition key is given.
-    """
+    """Combination of request and workspace."""
 
     database: str
     store: str
@@ -98,7 +87,7 @@ class Case:
 
     @property
     def expected(self) -> str:
-        """The first refusal that holds, in the order of the specification."""
+        """First error that applies, in the order of the specification."""
         single = self.verb in (Verb.READ, Verb.REPLACE, Verb.DELETE, Verb.CREATE)
         refusals = (
             ("DATABASE_NOT_FOUND", self.database != "orders"),
@@ -112,8 +101,8 @@ class Case:
         return next((code for code, holds in refusals if holds), DONE)
 
 
-def cases() -> Iterable[Case]:
-    """Give every combination."""
+def iter_cases() -> Iterable[Case]:
+    """Yield every combination."""
     for place in itertools.product(
         ("orders", "Orders", "nothing"),
         ("mes", "lab", "MES", "nowhere"),
@@ -127,8 +116,8 @@ def cases() -> Iterable[Case]:
         yield Case(*place)
 
 
-def catalog(case: Case) -> Catalog:
-    """Return the workspace of a combination."""
+def build_catalog(case: Case) -> Catalog:
+    """Return the catalog of a combination."""
     records = tuple(
         Container(
             name=name,
@@ -144,9 +133,9 @@ def catalog(case: Case) -> Catalog:
     return Catalog(data_stores={one.lookup: CatalogEntry(one, AT, AT, "admin") for one in (mine, other)})
 
 
-async def answer(case: Case) -> str:
-    """Return the code that a combination is refused with, ``done`` when it is not."""
-    now = catalog(case)
+async def get_result(case: Case) -> str:
+    """Return the error code of a combination, or ``done`` if it succeeds."""
+    now = build_catalog(case)
 
     async def current() -> Catalog:
         return now
@@ -154,7 +143,7 @@ async def answer(case: Case) -> str:
     async def secret() -> bytes:
         return b"secret"
 
-    documents = Documents(TableFinder(current, Account()), Reached(), ContinuationTokens(secret))
+    documents = Documents(TableFinder(current, Account()), ReachableStore(), ContinuationTokens(secret))
     address = TableAddress(case.store, case.database, case.table)
     key: PartitionValue = "x" if case.key else MISSING
     body = {"line": "x"} if case.key else {}
@@ -173,14 +162,14 @@ async def answer(case: Case) -> str:
 
 
 @pytest.mark.parametrize("verb", Verb)
-def test_refusals_come_in_their_order(verb: Verb) -> None:
-    """Database, store, table, exposure, verb, partition key, access: the first that holds is the answer."""
+def test_errors_follow_documented_order(verb: Verb) -> None:
+    """Database, store, table, exposure, operation, partition key, access: the first error that applies is returned."""
 
     async def walk() -> dict[str, int]:
         seen: dict[str, int] = {}
-        for case in cases():
+        for case in iter_cases():
             if case.verb is verb:
-                found = await answer(case)
+                found = await get_result(case)
                 assert found == case.expected, case
                 seen[found] = seen.get(found, 0) + 1
         return seen

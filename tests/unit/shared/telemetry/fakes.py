@@ -1,4 +1,4 @@
-"""A catalog, a hub and a state store in memory, for tests of rules that lie between them."""
+"""In-memory catalog, hub and state store for telemetry tests."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,12 +14,12 @@ MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 def connection(lookup: str, **members: Any) -> Connection:
-    """Return a connection with the members as the workspace document writes them."""
+    """Return a connection from members of the workspace document."""
     return Connection.model_validate({"lookup": lookup, "name": lookup, "type": "CLOUD_EVENT_HUB", **members})
 
 
 def catalog(*connections: Connection, surfaces: Mapping[str, Sequence[str]] | None = None, version: int = 1) -> Catalog:
-    """Return a catalog of connections, and of surfaces with the connections that they own."""
+    """Return a catalog of connections, and of surfaces with their connections."""
     return Catalog(
         version=version,
         connections={each.lookup: CatalogEntry(each, MOMENT, MOMENT, "admin") for each in connections},
@@ -31,7 +31,7 @@ def catalog(*connections: Connection, surfaces: Mapping[str, Sequence[str]] | No
 
 
 def current(held: Catalog) -> CurrentCatalog:
-    """Return the function that gives a catalog."""
+    """Return a function that returns a catalog."""
 
     async def give() -> Catalog:
         return held
@@ -40,32 +40,32 @@ def current(held: Catalog) -> CurrentCatalog:
 
 
 def event(body: bytes, sequence_number: int = 1, *, device: str = "", **properties: str) -> HubEvent:
-    """Return an event of partition 0, enqueued a second after its predecessor."""
+    """Return an event of partition 0, enqueued one second after the previous number."""
     enqueued_at = datetime.fromtimestamp(MOMENT.timestamp() + sequence_number, UTC)
     return HubEvent(body, "0", sequence_number, enqueued_at, properties, device)
 
 
 class Hub:
-    """Keeps what it was sent, send by send; refuses everything while ``down`` is set."""
+    """Hub that stores messages by send, and rejects all sends while ``down`` is set."""
 
     def __init__(self) -> None:
         self.sends: list[tuple[str, list[HubMessage]]] = []
         self.down = False
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
-        """Keep the messages."""
+        """Store the messages."""
         if self.down:
             raise WorkspaceError(Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE", "down")
         self.sends.append((hub, list(messages)))
 
     @property
     def messages(self) -> list[HubMessage]:
-        """Every message, in order."""
+        """All messages in order."""
         return [message for _, messages in self.sends for message in messages]
 
 
 class States:
-    """Keeps states in memory by the port's rules."""
+    """State store in memory."""
 
     def __init__(self) -> None:
         self.highest: dict[tuple[str, str], int] = {}
@@ -73,7 +73,7 @@ class States:
         self.statuses: list[tuple[str, str]] = []
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count what is above the highest number counted."""
+        """Count messages above the highest counted sequence number."""
         for each in arrivals:
             assert list(each.sequence_numbers) == sorted(set(each.sequence_numbers))
             highest = self.highest.get((each.connection, each.source), -1)
@@ -82,7 +82,7 @@ class States:
             self.highest[each.connection, each.source] = max([highest, *new])
 
     async def set_status(self, connection: str, status: str) -> None:
-        """Note the status."""
+        """Store the status."""
         self.statuses.append((connection, status))
 
     async def states(self) -> Mapping[str, ConnectionState]:

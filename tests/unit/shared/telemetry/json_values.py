@@ -1,4 +1,4 @@
-"""Any JSON value, for property tests."""
+"""Hypothesis strategies for JSON values."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""What callers post for a connection."""
+"""Tests of accepting telemetry of callers."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -41,8 +41,8 @@ def _fields(body: object, source: Connection = RIG) -> list[str]:
     return [error["field"] for error in errors]
 
 
-def test_lifted_members() -> None:
-    """Timestamp, message id and device id leave the payload and travel as properties."""
+def test_extracted_members() -> None:
+    """Timestamp, message id and device id are removed from the payload and sent as properties."""
     (message,) = to_hub_messages(
         RIG,
         {"timestamp": "2026-01-05T09:00:00+02:00", "messageId": "m", "deviceId": "d", "Pressure": 1},
@@ -62,7 +62,7 @@ def test_lifted_members() -> None:
 
 
 def test_defaults() -> None:
-    """What is absent becomes the time of receipt, a new id and the connection's lookup."""
+    """Missing values become the time of receipt, a new id and the lookup of the connection."""
     first, second = to_hub_messages(RIG, [{}, {}], RECEIVED)
     assert first.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
     assert first.properties["deviceId"] == "pump-rig"
@@ -78,7 +78,7 @@ def test_defaults() -> None:
 def test_payload(
     message: dict[str, Any], timestamp: datetime | None, message_id: str | None, device_id: str | None
 ) -> None:
-    """The payload is the object without the lifted members, unchanged."""
+    """The payload is the object without the extracted members, unchanged."""
     written = {
         "timestamp": timestamp.isoformat() if timestamp else None,
         "messageId": message_id,
@@ -94,8 +94,8 @@ def test_payload(
     assert sent.properties["deviceId"] == (device_id or "pump-rig")
 
 
-def test_every_failing_field_is_named() -> None:
-    """All wrong fields of all messages are listed, by index and name."""
+def test_all_invalid_fields_are_listed() -> None:
+    """All invalid fields of all messages are listed with index and name."""
     assert _fields([{}, {"timestamp": "2026-01-05T08:00:00", "messageId": 7}, 5, {"deviceId": ""}]) == [
         "[1].timestamp",
         "[1].messageId",
@@ -118,13 +118,13 @@ def test_every_failing_field_is_named() -> None:
         ([{}] * 501, ["body"]),
     ],
 )
-def test_refused_bodies(body: object, fields: list[str]) -> None:
-    """A body that is no message, or holds an ill-typed member, names the field."""
+def test_invalid_bodies_are_rejected(body: object, fields: list[str]) -> None:
+    """A body that is not a message or has an invalid member is rejected with the name of the field."""
     assert _fields(body) == fields
 
 
 def test_pointers_of_the_connection() -> None:
-    """Members that the connection's pointers name are lifted; the default names are payload then."""
+    """Members that the connection's pointers select are extracted; the default names are then payload."""
     body = {
         "ts": 1767600000250,
         "meta": {"device": "d", "line": 3},
@@ -144,8 +144,8 @@ def test_pointers_of_the_connection() -> None:
     assert parse(message.body) == {"meta": {"line": 3}, "timestamp": "yesterday", "deviceId": 5, "messageId": None}
 
 
-def test_pointers_that_name_nothing() -> None:
-    """Without the member that a pointer names, and with an empty pointer, the defaults hold."""
+def test_missing_pointers_give_defaults() -> None:
+    """Without the selected member, and with an empty pointer, the defaults apply."""
     empty = connection("empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], ""))
     body = {"timestamp": "2020-01-01T00:00:00Z", "deviceId": "d", "messageId": "m", "meta": [1]}
     for source in (empty, GATEWAY):
@@ -156,8 +156,8 @@ def test_pointers_that_name_nothing() -> None:
         assert parse(message.body) == body
 
 
-def test_failing_pointers_are_named() -> None:
-    """An ill-typed member is named by its index and its place, and the message holds the pointer."""
+def test_invalid_extracted_values_are_reported() -> None:
+    """An invalid value is reported with its index, its path and the pointer."""
     body = [{}, {"ts": "2026-01-05T08:00:00Z", "meta": {"device": None}, "a/b": ""}]
     assert _fields(body, GATEWAY) == ["[1].ts", "[1].a/b", "[1].meta.device"]
     with pytest.raises(WorkspaceError, match=r"^ts: must be a number .* \(pointer /ts\); a/b: .* \(pointer /a~1b\)$"):
@@ -166,7 +166,7 @@ def test_failing_pointers_are_named() -> None:
 
 @pytest.mark.parametrize("name", ["metrics", "", "x" * 100])
 def test_a_batch_within_an_object_is_rejected(name: str) -> None:
-    """An object whose only member is an array of objects is no message; the error shows the expected form."""
+    """An object whose only member is an array of objects is rejected; the error shows the expected form."""
     with pytest.raises(WorkspaceError, match="send only the array") as caught:
         to_hub_messages(RIG, {name: [{"a": 1}, {"a": 2}]}, RECEIVED)
     assert caught.value.members["errors"][0]["field"] == (name[:64] or "body")  # type: ignore[index]
@@ -182,8 +182,8 @@ def test_a_batch_within_an_object_is_rejected(name: str) -> None:
         [{"metrics": [{"a": 1}, {"a": 2}]}],
     ],
 )
-def test_objects_that_hold_more_than_a_batch_are_messages(body: object) -> None:
-    """Other members, other elements, and an array around the object make it a message."""
+def test_objects_with_other_content_are_messages(body: object) -> None:
+    """Other members, other elements, or an array around the object make it a message."""
     (message,) = to_hub_messages(RIG, body, RECEIVED)
     assert parse(message.body) == (body[0] if isinstance(body, list) else body)
 
@@ -197,13 +197,13 @@ def test_pointer_into_a_batch() -> None:
 
 
 def test_largest_array() -> None:
-    """500 messages are taken, in order."""
+    """500 messages are accepted in order."""
     messages = to_hub_messages(RIG, [{"n": number} for number in range(500)], RECEIVED)
     assert [parse(message.body)["n"] for message in messages] == list(range(500))
 
 
 def test_message_size() -> None:
-    """A message of 256 KiB is taken; one byte more is refused by its index."""
+    """A message of 256 KiB is accepted; one more byte is rejected with its index."""
     empty = len(b'{"a":""}')
     fits = {"a": "x" * (256 * 1024 - empty)}
     assert len(to_hub_messages(RIG, [fits, fits], RECEIVED)) == 2
@@ -213,14 +213,14 @@ def test_message_size() -> None:
 
 
 def test_disabled_connection() -> None:
-    """A disabled connection takes nothing."""
+    """A disabled connection accepts no telemetry."""
     with pytest.raises(WorkspaceError) as caught:
         to_hub_messages(OFF, {}, RECEIVED)
     assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "CONNECTION_DISABLED")
 
 
 async def test_service_sends_to_the_hub() -> None:
-    """Accepted messages are in the hub ``telemetry`` when the call returns, and are counted."""
+    """When the call returns, the accepted messages are in the hub ``telemetry``, and their number is returned."""
     hub = Hub()
     assert await TelemetryService(CURRENT, hub).accept("pump-rig", [{"n": 1}, {"n": 2}]) == 2
     assert [name for name, _ in hub.sends] == ["telemetry"]
@@ -241,7 +241,7 @@ async def test_service_sends_to_the_hub() -> None:
     ],
 )
 async def test_order_of_checks(lookup: str, body: object, code: str) -> None:
-    """Validation comes before existence, existence before state; nothing refused reaches the hub."""
+    """Invalid bodies are reported before unknown connections, and these before disabled ones; the hub gets nothing."""
     hub = Hub()
     with pytest.raises(WorkspaceError) as caught:
         await TelemetryService(CURRENT, hub).accept(lookup, body)

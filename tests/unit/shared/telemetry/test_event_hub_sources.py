@@ -1,4 +1,4 @@
-"""Event Hubs of connections' own."""
+"""Tests of the app setting for Event Hub sources."""
 
 import logging
 
@@ -8,7 +8,7 @@ from shared.telemetry.event_hub_sources import parse_event_hub_sources
 
 
 def test_entries() -> None:
-    """Each entry is a hub and a consumer group; one that stands there twice counts once."""
+    """Each entry is a hub and a consumer group; duplicates are removed."""
     sources = parse_event_hub_sources(" press/$Default, oven-2/oi ,,press/$Default")
     assert [source.name for source in sources] == ["press/$Default", "oven-2/oi"]
     assert [source.function_name for source in sources] == ["ingest_press__Default", "ingest_oven_2_oi"]
@@ -16,8 +16,8 @@ def test_entries() -> None:
 
 
 @pytest.mark.parametrize("entry", ["press", "press/", "/oi", "a/b/c", "pr ess/oi", "press/$Other", "oven.2/oi"])
-def test_unusable_entries(entry: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A malformed entry, and one whose function name is taken, is logged and left out; the others stay."""
+def test_invalid_entries_are_skipped(entry: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A malformed entry, or one with a used function name, is logged and skipped."""
     with caplog.at_level(logging.ERROR, "workspace"):
         sources = parse_event_hub_sources(f"oven-2/oi,{entry}")
     assert [source.name for source in sources] == ["oven-2/oi"]

@@ -1,4 +1,4 @@
-"""The wire form of impulses."""
+"""Tests of the wire format of impulses."""
 
 from datetime import UTC, datetime
 
@@ -22,8 +22,8 @@ EXAMPLE = Impulse(
 )
 
 
-def test_wire_form() -> None:
-    """The wire form has these members and no others."""
+def test_wire_format() -> None:
+    """The wire format has exactly these members."""
     assert orjson.loads(encode(EXAMPLE)) == {
         "ID": "m-1",
         "Timestamp": "2026-01-05T08:00:00.250000Z",
@@ -48,7 +48,7 @@ def test_wire_form() -> None:
     )
 )
 def test_round_trip(impulse: Impulse) -> None:
-    """Every impulse comes back equal, whatever its year and however large its numbers."""
+    """Encoding and decoding returns an equal impulse for any year and any number."""
     assert decode(encode(impulse)) == impulse
 
 
@@ -66,8 +66,8 @@ def test_round_trip(impulse: Impulse) -> None:
         ({"Payload": []}, "Payload"),
     ],
 )
-def test_wrong_members_are_named(change: dict[str, object], named: str) -> None:
-    """An object that is no impulse is refused with the name of the member that is wrong."""
+def test_invalid_members_are_reported(change: dict[str, object], named: str) -> None:
+    """An object that is not an impulse is rejected with the name of the invalid member."""
     wrong = orjson.loads(encode(EXAMPLE)) | change
     with pytest.raises(ValueError, match=f"^{named}: "):
         decode(orjson.dumps(wrong))
@@ -75,6 +75,6 @@ def test_wrong_members_are_named(change: dict[str, object], named: str) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"1", b"{"])
 def test_not_an_impulse(text: bytes) -> None:
-    """What is no JSON object is a ValueError too."""
+    """Text that is not a JSON object is a ValueError."""
     with pytest.raises(ValueError):  # noqa: PT011  two parsers' words
         decode(text)

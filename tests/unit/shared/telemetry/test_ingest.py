@@ -1,4 +1,4 @@
-"""What a batch of events becomes."""
+"""Tests of batch ingestion."""
 
 import base64
 from collections import Counter
@@ -30,24 +30,24 @@ CATALOG = catalog(
 
 
 class Plant:
-    """An ingest with its hub and its states."""
+    """Ingestor with its hub and its states."""
 
     def __init__(self) -> None:
         self.hub = Hub()
         self.states = States()
-        self.ingest = TelemetryIngestor(current(CATALOG), self.hub, self.states)
+        self.ingestor = TelemetryIngestor(current(CATALOG), self.hub, self.states)
 
-    async def take(self, *events: HubEvent, source: str = "telemetry") -> list[Impulse]:
-        """Run a batch and return the impulses that came of it."""
+    async def ingest(self, *events: HubEvent, source: str = "telemetry") -> list[Impulse]:
+        """Process a batch and return its impulses."""
         before = len(self.hub.messages)
-        await self.ingest.run(source, events)
+        await self.ingestor.run(source, events)
         return [decode(message.body) for message in self.hub.messages[before:]]
 
 
-async def test_normalises() -> None:
-    """Members that pointers name are lifted out, the rest is the payload, application properties are headers."""
+async def test_normalisation() -> None:
+    """Values that pointers select are extracted, the rest is the payload, and properties are headers."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1","meta":{"id":"m-1","line":3},"Pressure":1.50}'
-    (impulse,) = await Plant().take(event(body, line="3", connectionLookup="rig"))
+    (impulse,) = await Plant().ingest(event(body, line="3", connectionLookup="rig"))
     assert impulse == Impulse(
         message_id="m-1",
         timestamp=datetime(2026, 1, 5, 7, tzinfo=UTC),
@@ -60,18 +60,18 @@ async def test_normalises() -> None:
 
 
 async def test_defaults() -> None:
-    """What an event does not say comes from where and when the hub took it."""
-    (impulse,) = await Plant().take(event(b'{"a":1}', 7, device="rig-5"))
+    """Missing values come from the hub's metadata of the event."""
+    (impulse,) = await Plant().ingest(event(b'{"a":1}', 7, device="rig-5"))
     assert (impulse.message_id, impulse.device_id, impulse.payload) == ("0-7", "rig-5", {"a": 1})
     assert impulse.timestamp == event(b"", 7).enqueued_at
-    (impulse,) = await Plant().take(event(b'{"a":1}', 7), source="press/$Default")
+    (impulse,) = await Plant().ingest(event(b'{"a":1}', 7), source="press/$Default")
     assert (impulse.connection, impulse.message_id, impulse.device_id) == ("press", "press-0-7", "press")
 
 
-async def test_properties_win() -> None:
-    """A property counts before a pointer, and then the member stays in the payload."""
+async def test_properties_take_precedence() -> None:
+    """A property takes precedence over a pointer, and the member then stays in the payload."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1"}'
-    (impulse,) = await Plant().take(
+    (impulse,) = await Plant().ingest(
         event(body, connectionLookup="rig", timestamp="2020-01-01T00:00:00Z", messageId="p", deviceId="d")
     )
     assert (impulse.timestamp.year, impulse.message_id, impulse.device_id) == (2020, "p", "d")
@@ -79,14 +79,14 @@ async def test_properties_win() -> None:
 
 
 async def test_timestamp_format() -> None:
-    """The connection's format holds for what the pointer finds; the property is RFC 3339 always."""
+    """The connection's format applies to the message; the property is always RFC 3339."""
     plant = Plant()
-    (impulse,) = await plant.take(event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
+    (impulse,) = await plant.ingest(event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
     assert (impulse.timestamp, impulse.payload) == (datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"a": 1})
-    (impulse,) = await plant.take(event(b"{}", device="epoch-1", timestamp="2020-01-01T00:00:00Z"))
+    (impulse,) = await plant.ingest(event(b"{}", device="epoch-1", timestamp="2020-01-01T00:00:00Z"))
     assert impulse.timestamp == datetime(2020, 1, 1, tzinfo=UTC)
     for body in (b'{"timestamp":"2026-01-05T07:00:00Z"}', b'{"timestamp":true}', b'{"timestamp":1767600000123}'):
-        (impulse,) = await plant.take(event(body, device="epoch-1"))
+        (impulse,) = await plant.ingest(event(body, device="epoch-1"))
         assert impulse.connection == "_unrouted"
         assert impulse.headers["x-unrouted-reason"].startswith("timestamp: ")
 
@@ -95,24 +95,24 @@ async def test_timestamp_format() -> None:
     st.fixed_dictionaries({}, optional={"ts": st.just("2026-01-05T07:00:00Z"), "deviceId": st.just("d")}),
     st.sampled_from([None, {}, {"id": "m"}, {"id": "m", "line": 1}]),
 )
-async def test_http_and_hub_lift_the_same(message: dict[str, Any], meta: dict[str, Any] | None) -> None:
-    """A message over HTTP and the same as a hub event give the same time, ids where given, and payload."""
+async def test_http_and_hub_extract_the_same(message: dict[str, Any], meta: dict[str, Any] | None) -> None:
+    """A message over HTTP and the same hub event give the same time, ids and payload."""
     message = message if meta is None else message | {"meta": meta}
     source = CATALOG.connections["rig"].value
     body = serialise(message)
     (sent,) = to_hub_messages(source, orjson.loads(body), event(b"").enqueued_at)
-    (over_http,) = await Plant().take(event(sent.body, 1, device="", **sent.properties))
-    (as_event,) = await Plant().take(event(body, connectionLookup="rig"))
+    (over_http,) = await Plant().ingest(event(sent.body, 1, device="", **sent.properties))
+    (as_event,) = await Plant().ingest(event(body, connectionLookup="rig"))
     assert over_http._replace(message_id=as_event.message_id) == as_event
     if meta and "id" in meta:
         assert over_http.message_id == as_event.message_id
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), JSON))
-async def test_payload_survives(payload: dict[str, Any]) -> None:
-    """Whatever the payload of an accepted message, it comes through unchanged."""
+async def test_payload_is_unchanged(payload: dict[str, Any]) -> None:
+    """The payload of any accepted message is unchanged."""
     body = serialise(payload)
-    (impulse,) = await Plant().take(
+    (impulse,) = await Plant().ingest(
         event(
             body,
             acceptedBy="http",
@@ -140,27 +140,27 @@ async def test_payload_survives(payload: dict[str, Any]) -> None:
         (b"\xff\x00", "not JSON: ", {"raw": base64.b64encode(b"\xff\x00").decode()}),
     ],
 )
-async def test_set_aside(body: bytes, reason: str, payload: dict[str, Any] | None) -> None:
-    """An event that cannot be routed or read is kept whole under ``_unrouted``, with the reason."""
-    (impulse,) = await Plant().take(event(body, 3, line="7"))
+async def test_unrouted_events(body: bytes, reason: str, payload: dict[str, Any] | None) -> None:
+    """An event that matches no connection or is invalid is stored completely as ``_unrouted`` with the reason."""
+    (impulse,) = await Plant().ingest(event(body, 3, line="7"))
     assert (impulse.connection, impulse.message_id, impulse.surfaces) == ("_unrouted", "0-3", ())
     assert impulse.headers["x-unrouted-reason"].startswith(reason)
     assert impulse.headers["line"] == "7"
     assert impulse.payload == (orjson.loads(body) if payload is None else payload)
 
 
-async def test_set_aside_names_the_claimant() -> None:
-    """A bad event of a known connection says whose it was."""
-    (impulse,) = await Plant().take(event(b"{", device="rig-1"))
+async def test_unrouted_event_contains_its_connection() -> None:
+    """An invalid event of a known connection contains the connection."""
+    (impulse,) = await Plant().ingest(event(b"{", device="rig-1"))
     assert impulse.headers["x-unrouted-connection"] == "rig"
     assert impulse.device_id == "rig-1"
 
 
-async def test_bad_events_do_not_hold_up_the_others() -> None:
-    """The good events of a batch go on beside the bad ones, in one send and in order."""
+async def test_invalid_events_do_not_block_a_batch() -> None:
+    """Valid events of a batch are sent with the invalid ones, in one send and in order."""
     plant = Plant()
     good = b'{"deviceId":"rig-1"}'
-    impulses = await plant.take(event(good, 1), event(b"\xff", 2), event(good, 3))
+    impulses = await plant.ingest(event(good, 1), event(b"\xff", 2), event(good, 3))
     assert [impulse.message_id for impulse in impulses] == ["0-1", "0-2", "0-3"]
     assert [name for name, _ in plant.hub.sends] == ["impulses"]
     assert [message.partition_key for message in plant.hub.messages] == ["rig", "_unrouted", "rig"]
@@ -168,10 +168,10 @@ async def test_bad_events_do_not_hold_up_the_others() -> None:
 
 
 @pytest.mark.parametrize("body", [b'{"deviceId":"rig-1","a":"' + b"\\u0001" * 174_000 + b'"}', bytes(1_048_576)])
-async def test_large_events_are_kept_in_parts(body: bytes) -> None:
-    """An event too large for one impulse is kept in parts that give it again, each of them small enough."""
+async def test_large_events_are_split(body: bytes) -> None:
+    """An event that is too large for one impulse is split into parts that restore it."""
     plant = Plant()
-    impulses = await plant.take(event(body, 9))
+    impulses = await plant.ingest(event(body, 9))
     assert b"".join(base64.b64decode(impulse.payload["raw"]) for impulse in impulses) == body
     assert [impulse.message_id for impulse in impulses] == [f"0-9.{n + 1}" for n in range(len(impulses))]
     assert [impulse.headers["x-raw-part"] for impulse in impulses][-1] == f"{len(impulses)}/{len(impulses)}"
@@ -179,23 +179,23 @@ async def test_large_events_are_kept_in_parts(body: bytes) -> None:
     assert plant.states.counts == {"_unrouted": 1}
 
 
-async def test_outages_raise() -> None:
-    """When the hub is down the batch fails, nothing is counted, and the next delivery makes it good."""
+async def test_unavailable_hub_fails_the_batch() -> None:
+    """While the hub is unavailable, the batch fails and nothing is counted; the next delivery succeeds."""
     plant = Plant()
     plant.hub.down = True
     with pytest.raises(WorkspaceError):
-        await plant.take(event(b"{}", device="rig-1"))
+        await plant.ingest(event(b"{}", device="rig-1"))
     assert plant.states.counts == {}
     plant.hub.down = False
-    assert len(await plant.take(event(b"{}", device="rig-1"))) == 1
+    assert len(await plant.ingest(event(b"{}", device="rig-1"))) == 1
     assert plant.states.counts == {"rig": 1}
 
 
 async def test_connected() -> None:
-    """A connection becomes CONNECTED with its first events, once; what is disabled or unrouted never does."""
+    """A connection becomes CONNECTED once with its first events; disabled and unrouted ones do not."""
     plant = Plant()
     for number in range(3):
-        await plant.take(
+        await plant.ingest(
             event(b"{}", number, device="rig-1"),
             event(b"x", number),
             event(b"{}", number, connectionLookup="off", acceptedBy="http"),
@@ -206,7 +206,7 @@ async def test_connected() -> None:
 async def test_empty_batch() -> None:
     """An empty batch sends nothing."""
     plant = Plant()
-    assert await plant.take() == []
+    assert await plant.ingest() == []
     assert plant.hub.sends == []
 
 
@@ -220,15 +220,15 @@ STREAM = [
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), max_size=8))
 async def test_redelivery(rewinds: list[tuple[int, int]]) -> None:
-    """However batches are cut and however often delivery goes back, impulses and counts are the same."""
+    """For any batches and redeliveries, impulses and counts are the same."""
     plant, reference = Plant(), Plant()
-    expected = await reference.take(*STREAM)
+    expected = await reference.ingest(*STREAM)
     seen: list[Impulse] = []
     reached = 0
     for back_to, size in [*rewinds, (len(STREAM), len(STREAM)), (0, len(STREAM))]:
         start = min(back_to, reached)
         batch = STREAM[start : start + size]
-        seen += await plant.take(*batch)
+        seen += await plant.ingest(*batch)
         reached = max(reached, start + len(batch))
     unique = {(impulse.connection, impulse.message_id): impulse for impulse in seen}
     assert unique == {(impulse.connection, impulse.message_id): impulse for impulse in expected}

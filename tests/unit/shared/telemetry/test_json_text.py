@@ -1,4 +1,4 @@
-"""JSON whose values survive."""
+"""Tests of lossless JSON."""
 
 import pytest
 from hypothesis import given
@@ -9,15 +9,15 @@ from tests.unit.shared.telemetry.json_values import JSON
 
 @given(JSON)
 def test_round_trip(value: object) -> None:
-    """Every JSON value comes back equal, integers beyond 64 bits too."""
+    """Every JSON value is unchanged after a round trip, including integers beyond 64 bits."""
     again = parse(serialise(value))
     assert again == value
     assert repr(again) == repr(value)
 
 
 @pytest.mark.parametrize("digits", ["18446744073709551616", "-9223372036854775809", "1" * 60, "-" + "9" * 19])
-def test_large_integers_keep_their_digits(digits: str) -> None:
-    """An integer of any size keeps every digit."""
+def test_large_integers_are_exact(digits: str) -> None:
+    """An integer of any size is exact."""
     assert serialise(parse(f'{{"n":{digits}}}'.encode())) == f'{{"n":{digits}}}'.encode()
 
 
@@ -38,27 +38,27 @@ def test_large_integers_keep_their_digits(digits: str) -> None:
         b"[" * 5000 + b"]" * 5000,
     ],
 )
-def test_refusals(text: bytes) -> None:
-    """What is no JSON, or could not be kept as it is, is a ValueError, however large the numbers beside it."""
+def test_invalid_texts_are_rejected(text: bytes) -> None:
+    """Text that is not JSON or cannot be represented exactly is a ValueError."""
     with pytest.raises(ValueError):  # noqa: PT011  the kind is the contract, the words are the parser's
         parse(text)
 
 
 def test_deep_values() -> None:
-    """What was parsed can be written, also nested deeper than the fast serialiser goes."""
+    """A parsed value can be serialised, even if it is nested deeper than the fast serialiser allows."""
     text = b"[" * 900 + b"]" * 900
     assert serialise(parse(text)) == text
 
 
 @pytest.mark.parametrize("value", [{"a": object()}, {"a": "\ud800"}, {1, 2}, [2**70, float("nan")]])
-def test_what_has_no_json_form(value: object) -> None:
+def test_values_without_json_form_are_rejected(value: object) -> None:
     """A value without a JSON form is a ValueError."""
     with pytest.raises(ValueError):  # noqa: PT011  see above
         serialise(value)
 
 
 def test_an_integer_has_at_most_4300_digits() -> None:
-    """More take a time that grows with their square, and are refused."""
+    """Longer integers are rejected, because their conversion takes quadratic time."""
     assert parse(b"1" * 4300) == int("1" * 4300)
     with pytest.raises(ValueError, match="4300"):
         parse(b"1" * 4301)

@@ -1,4 +1,4 @@
-"""The random walk."""
+"""Tests of random walks."""
 
 import statistics
 from itertools import pairwise
@@ -13,14 +13,14 @@ KEY = derive_stream_key("walk")
 
 
 @given(st.lists(st.integers(0, SPAN), min_size=1, max_size=20))
-def test_positions_do_not_depend_on_the_way(ticks: list[int]) -> None:
-    """A position is the same however one gets there: after a restart, a gap, or a step back."""
+def test_positions_are_independent_of_order(ticks: list[int]) -> None:
+    """A position is the same after a restart, a gap or a step back."""
     walk = RandomWalk(KEY)
     assert [walk.position_at(tick) for tick in ticks] == [RandomWalk(KEY).position_at(tick) for tick in ticks]
 
 
 def test_steps_are_standard_normal() -> None:
-    """Steps have mean 0 and deviation 1, and one says nothing of the next."""
+    """Steps have mean 0 and deviation 1, and are not correlated."""
     walk = RandomWalk(KEY)
     positions = [walk.position_at(tick) for tick in range(50_001)]
     steps = [after - before for before, after in pairwise(positions)]
@@ -31,8 +31,8 @@ def test_steps_are_standard_normal() -> None:
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1000, 1000), st.floats(0.001, 1000))
-def test_reflection_stays_inside(value: float, low: float, span: float) -> None:
-    """Whatever the value, it comes to lie within the range; what lies there already stays."""
+def test_reflected_value_is_within_range(value: float, low: float, span: float) -> None:
+    """Any reflected value is within the range; a value within the range is unchanged."""
     high = low + span
     assert low <= reflect(value, low, high) <= high + 1e-9 * max(1.0, abs(high))
     if low <= value <= high:

@@ -1,4 +1,4 @@
-"""JSON pointers."""
+"""Tests of JSON pointers."""
 
 from typing import Any
 
@@ -41,21 +41,21 @@ DOCUMENT = {
     ],
 )
 def test_examples_of_the_rfc(pointer: str, value: object) -> None:
-    """Every example of RFC 6901 section 5 gives its value."""
+    """Every example of RFC 6901 section 5 returns its value."""
     assert resolve(DOCUMENT, compile_pointer(pointer)) == value
 
 
 @pytest.mark.parametrize("pointer", ["/foo/2", "/foo/-", "/foo/00", "/foo/٣", "/foo/-1", "/nothing", "/foo/0/x", "//a"])
-def test_what_is_not_there(pointer: str) -> None:
-    """A pointer to nothing gives None: beyond an array, into a scalar, or with an index that is none."""
+def test_missing_targets_give_none(pointer: str) -> None:
+    """A pointer beyond an array, into a scalar or with an invalid index returns None."""
     missing = object()
     assert resolve(DOCUMENT, compile_pointer(pointer)) is None
     assert resolve(DOCUMENT, compile_pointer(pointer), missing) is missing
 
 
 @pytest.mark.parametrize("pointer", ["foo", "/~", "/~2", "/a~"])
-def test_malformed(pointer: str) -> None:
-    """A text that is no pointer is a ValueError."""
+def test_malformed_pointers_are_rejected(pointer: str) -> None:
+    """Text that is not a pointer is a ValueError."""
     with pytest.raises(ValueError, match="JSON pointer"):
         compile_pointer(pointer)
 
@@ -66,7 +66,7 @@ def _escaped(name: str) -> str:
 
 @given(st.lists(st.text(), min_size=1), st.integers(), st.dictionaries(st.text(), st.integers()))
 def test_any_member(names: list[str], value: int, others: dict[str, int]) -> None:
-    """Whatever the names on the way, a pointer finds its member, and removing it leaves everything else."""
+    """For any names, a pointer finds its member, and removing it does not change other members."""
     inner: dict[str, Any] = {**others, names[-1]: value}
     document = inner
     for name in reversed(names[:-1]):
@@ -81,8 +81,8 @@ def test_any_member(names: list[str], value: int, others: dict[str, int]) -> Non
     assert inner == others
 
 
-def test_array_elements_stay() -> None:
-    """An element of an array is not removed, since the others would move."""
+def test_array_elements_are_not_removed() -> None:
+    """An array element is not removed, because the other elements would move."""
     document = {"a": [1, 2]}
     remove(document, ("a", "0"))
     assert document == {"a": [1, 2]}

@@ -1,4 +1,4 @@
-"""Which connection an event belongs to."""
+"""Tests of routing events to connections."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def _find(source: str, given_event: HubEvent, message: Any) -> str | None:
     ],
 )
 def test_telemetry_hub(given_event: HubEvent, message: object, found: str | None) -> None:
-    """The named connection comes first, then globs on the IoT Hub's device id, else on the message's own."""
+    """The named connection takes precedence, then patterns on the IoT Hub device id, else on the message's id."""
     assert _find("telemetry", given_event, message) == found
 
 
@@ -64,8 +64,8 @@ def test_telemetry_hub(given_event: HubEvent, message: object, found: str | None
         ("telemetry", "left-1", None),
     ],
 )
-def test_own_event_hub(source: str, device: str, found: str | None) -> None:
-    """An Event Hub of its own names the connection; globs tell connections of one hub apart."""
+def test_separate_event_hub(source: str, device: str, found: str | None) -> None:
+    """A separate Event Hub identifies the connection; patterns select among connections of the same hub."""
     assert _find(source, event(b""), {"deviceId": device}) == found
 
 
@@ -81,20 +81,20 @@ def test_own_event_hub(source: str, device: str, found: str | None) -> None:
     ],
 )
 def test_disabled_connection(given_event: HubEvent, found: str | None) -> None:
-    """A disabled connection claims nothing but what the service accepted before; a device cannot claim that it did."""
+    """A disabled connection receives only events that the service accepted earlier; devices cannot forge the marker."""
     assert _find("telemetry", given_event, {}) == found
 
 
 def test_surfaces() -> None:
-    """A route names the surfaces that own the connection, sorted."""
+    """A route contains the surfaces that own the connection, sorted."""
     route = ROUTER.find("telemetry", event(b"", device="rig-1"), {})
     assert route is not None
     assert route.surfaces == ("cooling", "z")
 
 
 @given(st.lists(st.sampled_from(["rig-1", "other", "x", ""]), max_size=30))
-def test_memory_changes_nothing(devices: list[str]) -> None:
-    """What was found before does not change what is found, however little may be remembered."""
+def test_cache_does_not_change_routes(devices: list[str]) -> None:
+    """Cached results do not change the routes, for any cache size."""
     remembered, routing.MAX_CACHED = routing.MAX_CACHED, 2
     try:
         router = ConnectionRouter(

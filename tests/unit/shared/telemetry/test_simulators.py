@@ -1,4 +1,4 @@
-"""Simulated connections."""
+"""Tests of simulated connections."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -36,7 +36,7 @@ async def _sent(*seconds: float, of: Catalog) -> list[HubMessage]:
 
 
 async def test_messages() -> None:
-    """Each device sends one message a tick, with the tick's time and an id made of device and tick."""
+    """Each device sends one message per tick, with the time of the tick and an id of device and tick."""
     messages = await _sent(0, 1, of=catalog(_simulated("sim", devices=2)))
     first, second = messages[-2:]
     tick = int(_at(1).timestamp())
@@ -52,8 +52,8 @@ async def test_messages() -> None:
     assert orjson.loads(first.body).keys() == {"temperature", "level"}
 
 
-async def test_restart_changes_nothing() -> None:
-    """However runs fall, and after a restart, a tick gives the same message."""
+async def test_restart_repeats_the_same_messages() -> None:
+    """A tick gives the same message in any run and after a restart."""
     of = catalog(_simulated("sim", interval=300, devices=3))
     steady = await _sent(*[number / 10 for number in range(90)], of=of)
     restarted = await _sent(8.9, of=of)
@@ -62,8 +62,8 @@ async def test_restart_changes_nothing() -> None:
     assert len(set(ids)) == len(ids)
 
 
-async def test_no_tick_is_left_out_or_repeated() -> None:
-    """Runs at odd moments send every tick once."""
+async def test_every_tick_is_sent_once() -> None:
+    """Runs at irregular times send every tick once."""
     messages = await _sent(0.5, 0.9, 3.1, 3.1, 9.99, 10, of=catalog(_simulated("sim")))
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
     assert times == [_at(number) for number in range(-9, 11)]
@@ -71,15 +71,15 @@ async def test_no_tick_is_left_out_or_repeated() -> None:
 
 @pytest.mark.parametrize("runs", [(0,), (-3600, 0), (3600, 0)])
 async def test_gaps(runs: tuple[float, ...]) -> None:
-    """After a start, a gap, or when the clock was set back, the last ten seconds are filled and no more."""
+    """After a start, a gap or a clock change, at most the last ten seconds are sent."""
     messages = (await _sent(*runs, of=catalog(_simulated("sim"))))[-10:]
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
     assert times == [_at(number) for number in range(-9, 1)]
     assert len(await _sent(*runs, of=catalog(_simulated("sim")))) == 10 * len(runs)
 
 
-async def test_what_could_not_be_sent_is_sent_next_time() -> None:
-    """When the hub is down nothing is lost, and what was sent is not sent again."""
+async def test_failed_messages_are_sent_again() -> None:
+    """After a failure of the hub, messages are neither lost nor repeated."""
     hub = Hub()
     simulators = Simulators(current(catalog(_simulated("sim"))), hub)
     await simulators.run(_at(0))
@@ -91,8 +91,8 @@ async def test_what_could_not_be_sent_is_sent_next_time() -> None:
     assert await simulators.run(_at(3.5)) == 0
 
 
-async def test_which_connections_run() -> None:
-    """Enabled simulators run; disabled ones, other connections and one that makes no sense do not."""
+async def test_only_valid_enabled_simulators_run() -> None:
+    """Enabled simulators run; disabled, invalid and other connections do not."""
     odd = {"intervalMs": 1000, "variables": [{"name": "v", "kind": "choice", "values": ["a"], "weights": [1, 2]}]}
     messages = await _sent(
         0,
@@ -104,7 +104,7 @@ async def test_which_connections_run() -> None:
 
 
 async def test_changes_take_effect() -> None:
-    """A changed catalog changes what runs, without repeating or leaving out a tick of what stays."""
+    """A changed catalog changes the running simulators without repeated or missing ticks of the others."""
     held = catalog(_simulated("a"))
 
     async def give() -> Catalog:

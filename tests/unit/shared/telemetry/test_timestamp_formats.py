@@ -1,4 +1,4 @@
-"""Times of messages in the formats that connections declare."""
+"""Tests of timestamp formats of messages."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -27,14 +27,14 @@ def _written(instant: datetime, unit: timedelta) -> str:
 @pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
 @given(instant=EXACT_AS_DOUBLE)
 def test_numbers_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
-    """A JSON number keeps every microsecond that is written, from 1700 to 2242."""
+    """A JSON number is exact to the microsecond from 1700 to 2242."""
     assert parse_timestamp(parse(_written(instant, unit).encode()), form) == instant
 
 
 @pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
 @given(instant=INSTANTS)
 def test_texts_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
-    """A number as text keeps every microsecond of the years 1 to 9999."""
+    """A number as text is exact to the microsecond in the years 1 to 9999."""
     assert parse_timestamp(_written(instant, unit), form) == instant
 
 
@@ -80,14 +80,14 @@ def test_examples(value: object, form: TimestampFormat, expected: str) -> None:
     ],
 )
 def test_other_values_are_rejected(form: TimestampFormat, value: object) -> None:
-    """An epoch format takes numbers and decimal texts, and no booleans."""
+    """Epoch formats accept numbers and decimal texts, but no booleans."""
     with pytest.raises(ValueError, match="must be a number"):
         parse_timestamp(value, form)
 
 
 @pytest.mark.parametrize("value", [1767600000, True, None])
-def test_rfc3339_takes_texts_only(value: object) -> None:
-    """The default format takes no numbers."""
+def test_rfc3339_accepts_text_only(value: object) -> None:
+    """The default format accepts no numbers."""
     with pytest.raises(ValueError, match="RFC 3339"):
         parse_timestamp(value, TimestampFormat.RFC3339)
 

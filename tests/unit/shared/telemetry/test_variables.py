@@ -1,4 +1,4 @@
-"""The values of simulated variables."""
+"""Tests of simulated variables."""
 
 import statistics
 from typing import Any
@@ -35,7 +35,7 @@ def _values(
 
 @pytest.mark.parametrize("declared", EVERY_KIND, ids=lambda each: each["kind"])
 def test_same_seed_same_values(declared: dict[str, Any]) -> None:
-    """The same seed gives the same values, begun at any tick; whatever is random differs between devices and seeds."""
+    """The same seed gives the same values from any tick; random values differ between devices and seeds."""
     values = _values(declared, range(200))
     assert _values(declared, range(100, 200)) == values[100:]
     random = {"sine", "random-walk", "uniform", "normal", "choice"}
@@ -46,7 +46,7 @@ def test_same_seed_same_values(declared: dict[str, Any]) -> None:
 
 @given(st.integers(0, 10**9), st.sampled_from([100, 250, 999, 1000, 60_000, 7_000_000]), st.integers(1, 50))
 def test_ranges(number: int, interval: int, device: int) -> None:
-    """Without noise, values lie between min and max at every tick of every device."""
+    """Without noise, values are between min and max at every tick of every device."""
     for kind in ("sine", "ramp", "square", "random-walk", "uniform"):
         declared = {"name": "v", "kind": kind, "min": -3, "max": 5}
         declared |= {"random-walk": {"step": 2}, "uniform": {}}.get(kind, {"periodSec": 10})
@@ -65,7 +65,7 @@ def test_tick_of_day(number: int, interval: int) -> None:
 
 
 def test_sine() -> None:
-    """A sine runs between min and max once a period, from the middle upwards."""
+    """A sine passes between min and max once per period, starting upwards from the middle."""
     values = _values({"kind": "sine", "min": 0, "max": 10, "periodSec": 4}, range(5))
     assert values == pytest.approx([5, 10, 5, 0, 5])
 
@@ -76,35 +76,35 @@ def test_ramp() -> None:
 
 
 def test_square() -> None:
-    """A square is low, then high for its share of the period."""
+    """A square wave is low, then high for its share of the period."""
     declared = {"kind": "square", "min": 0, "max": 1, "periodSec": 4, "duty": 0.25}
     assert _values(declared, range(8)) == [0, 0, 0, 1, 0, 0, 0, 1]
 
 
-def test_random_walk_begins_anew_each_day() -> None:
-    """A walk starts at its start with the first tick of the UTC day."""
+def test_random_walk_restarts_each_day() -> None:
+    """A walk begins at its start value with the first tick of the UTC day."""
     declared = {"kind": "random-walk", "min": 0, "max": 10, "step": 1, "start": 2.5}
     assert _values(declared, range(86_400, 86_401)) == _values(declared, range(1)) == [2.5]
     assert _values(declared, range(1, 100)) != _values(declared, range(86_401, 86_500))
 
 
 def test_normal() -> None:
-    """Normal values have the mean and the deviation that are declared."""
+    """Normal values have the declared mean and deviation."""
     values = _values({"kind": "normal", "mean": 5, "stdev": 2}, range(20_000))
     assert statistics.fmean(values) == pytest.approx(5, abs=0.1)
     assert statistics.stdev(values) == pytest.approx(2, abs=0.1)
 
 
 def test_choice() -> None:
-    """Choices come as often as their weights say, those of weight 0 never."""
+    """Choices have the frequencies of their weights; weight 0 never occurs."""
     values = _values({"kind": "choice", "values": ["a", "b", True], "weights": [1, 0, 3]}, range(20_000))
     assert values.count(True) / len(values) == pytest.approx(0.75, abs=0.02)
     assert "b" not in values
 
 
 @pytest.mark.parametrize("weights", [[1], [1, 2, 3], [0, 0], [-1, 2]])
-def test_weights_that_make_no_sense(weights: list[float]) -> None:
-    """Weights that do not fit the values are refused."""
+def test_invalid_weights_are_rejected(weights: list[float]) -> None:
+    """Weights that do not fit the values are rejected."""
     with pytest.raises(ValueError, match="weight"):
         _values({"kind": "choice", "values": ["a", "b"], "weights": weights}, range(1))
 
@@ -120,14 +120,14 @@ def test_weights_that_make_no_sense(weights: list[float]) -> None:
     ],
 )
 def test_counter(declared: dict[str, int], values: list[int]) -> None:
-    """A counter grows by its step each tick and starts anew before it reaches its wrap."""
+    """A counter grows by its step each tick and restarts before it reaches its wrap."""
     made = build_generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
     assert [made(Tick(30 + number, 1000)) for number in range(6)] == values
 
 
 @given(st.integers(-50, 50), st.integers(-7, 7).filter(bool), st.integers(1, 60), st.integers(0, 10**12))
 def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number: int) -> None:
-    """Whatever the tick, a counter lies between its start and its wrap, and a step leads on or back to the start."""
+    """At any tick, a counter is between its start and its wrap, and the next step continues or restarts."""
     wrap = start + (away if step > 0 else -away)
     declared = {"name": "v", "kind": "counter", "start": start, "step": step, "wrap": wrap}
     made = build_generator(ADAPTER.validate_python(declared), 0, 1)
@@ -139,14 +139,14 @@ def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number:
     assert following == (after if (wrap - after) * step > 0 else start)
 
 
-def test_counter_without_wrap_begins_anew_each_day() -> None:
-    """A counter without a wrap starts with the first tick of the UTC day."""
+def test_counter_without_wrap_restarts_each_day() -> None:
+    """A counter without a wrap restarts with the first tick of the UTC day."""
     declared = {"kind": "counter", "start": 7, "step": 3}
     assert _values(declared, range(3)) == _values(declared, range(86_400, 86_403)) == [7, 10, 13]
     assert _values(declared, range(86_399, 86_400)) == [7 + 3 * 86_399]
 
 
-def test_periods_have_no_noise_of_their_own() -> None:
-    """A value is as exact as doubles are, though the time since 1970 has many digits."""
+def test_periodic_values_are_exact() -> None:
+    """Periodic values have the precision of doubles, despite the large time since 1970."""
     ramp = {"kind": "ramp", "min": 0, "max": 10, "periodSec": 20}
     assert _values(ramp, range(20)) == pytest.approx([number / 2 for number in range(20)], rel=1e-15, abs=1e-15)

@@ -1,4 +1,4 @@
-"""What is known of a query's columns."""
+"""Tests of the query column cache."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ COLUMNS = (Column("n", "long"),)
 
 
 class Engine:
-    """An engine that answers when it may."""
+    """Query engine whose replies can be delayed."""
 
     def __init__(self) -> None:
         self.awake = asyncio.Event()
@@ -22,7 +22,7 @@ class Engine:
         self.asked = 0
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Answer, later."""
+        """Return the columns after a delay."""
         self.asked += 1
         await self.awake.wait()
         if self.broken:
@@ -30,7 +30,7 @@ class Engine:
         return EngineResult(COLUMNS, [], 1.0, None)
 
     async def ping(self) -> None:
-        """Answer."""
+        """Report that the engine is reachable."""
 
 
 def query(kql: str) -> WarmQuery:
@@ -38,8 +38,8 @@ def query(kql: str) -> WarmQuery:
     return WarmQuery(lookup="q", name="Q", surface="s", kql=kql)
 
 
-async def test_columns_are_asked_for_once() -> None:
-    """What the engine told is remembered, and what it refuses is None to who can do without."""
+async def test_columns_are_requested_once() -> None:
+    """Columns are cached after the first request; for a rejected query, ``find`` returns None."""
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
@@ -51,8 +51,8 @@ async def test_columns_are_asked_for_once() -> None:
         await columns.resolve(query("T | take 1"))
 
 
-async def test_nobody_waits_long_for_a_silent_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One waits a moment, the next ones not at all; the engine is asked once for each query, and believed at last."""
+async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first caller waits, for a limited time, and the engine gets one request per query."""
     monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
     engine = Engine()
     columns = QueryColumns(engine)

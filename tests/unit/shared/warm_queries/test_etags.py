@@ -1,4 +1,4 @@
-"""Entity tags of warm queries' definitions."""
+"""Tests of entity tags of warm query definitions."""
 
 import json
 from dataclasses import replace
@@ -28,7 +28,7 @@ DEFINITION: dict[str, Any] = {
 
 
 def stored(**changes: Any) -> CatalogEntry[WarmQuery]:
-    """Return the query as it is read from a store, with changes."""
+    """Return a stored query with changes."""
     return CatalogEntry(WarmQuery.model_validate({**DEFINITION, **changes}), AT, AT, "editor@x")
 
 
@@ -46,13 +46,13 @@ def stored(**changes: Any) -> CatalogEntry[WarmQuery]:
         replace(stored(), edited_by="other@x"),
     ],
 )
-def test_every_change_makes_another_tag(other: CatalogEntry[WarmQuery]) -> None:
-    """Text, approval, time and author of the last edit each change it."""
+def test_every_change_gives_another_tag(other: CatalogEntry[WarmQuery]) -> None:
+    """Text, approval, time and last editor each change the tag."""
     assert compute_etag(other) != compute_etag(stored())
 
 
-def test_the_tag_is_of_what_is_stored() -> None:
-    """The order of members, the zone of times, and what was written with it do not change it."""
+def test_tag_depends_on_stored_state_only() -> None:
+    """The order of members and the time zone do not change the tag."""
     turned = dict(reversed(DEFINITION.items()))
     elsewhere = AT.astimezone(timezone(timedelta(hours=2)))
     assert compute_etag(CatalogEntry(WarmQuery.model_validate(turned), AT, elsewhere, "editor@x")) == compute_etag(
@@ -63,13 +63,13 @@ def test_the_tag_is_of_what_is_stored() -> None:
 
 
 class NewerQuery(WarmQuery):
-    """A query as a later release may know it."""
+    """Query model of a later release."""
 
     added: str = "something"
 
 
-def test_a_release_that_knows_more_members_makes_the_same_tag() -> None:
-    """What the stored definition does not have counts for nothing, so that two releases at work agree."""
+def test_new_model_members_do_not_change_tag() -> None:
+    """Members that the stored definition does not have are ignored, so that two releases compute the same tag."""
     newer = NewerQuery.model_validate(DEFINITION)
     assert compute_etag(CatalogEntry(newer, AT, AT, "editor@x")) == compute_etag(stored())
     assert compute_etag(CatalogEntry(newer.model_copy(update={"added": "else"}), AT, AT, "editor@x")) != compute_etag(
@@ -77,6 +77,6 @@ def test_a_release_that_knows_more_members_makes_the_same_tag() -> None:
     )
 
 
-def test_every_process_makes_the_same_tag() -> None:
-    """Nothing of the process goes into it: what is stored has this very tag."""
+def test_tag_is_independent_of_process() -> None:
+    """The tag of a stored definition is this constant in every process."""
     assert compute_etag(stored()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'

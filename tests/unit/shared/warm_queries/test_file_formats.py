@@ -1,4 +1,4 @@
-"""Rows as CSV and Parquet."""
+"""Tests of query results as CSV and Parquet."""
 
 import csv
 import io
@@ -27,17 +27,17 @@ ROW: list[Any] = [
 ]
 
 
-def run(*rows: list[Any]) -> QueryResult:
-    """Return a run with a column of each type."""
+def make_result(*rows: list[Any]) -> QueryResult:
+    """Return a result with a column of each type."""
     columns = tuple(Column(kind, kind) for kind in KINDS)
     return QueryResult(
         "q", datetime.now(UTC), columns, [dict(zip(KINDS, row, strict=True)) for row in rows], False, 1.0, None
     )
 
 
-def test_csv_reads_back() -> None:
-    """A CSV reader gets every cell; null is empty, and lines end as RFC 4180 says."""
-    written = to_csv(run(ROW, [None] * len(KINDS)))
+def test_csv_round_trip() -> None:
+    """A CSV reader gets every cell; null is empty, and lines end as in RFC 4180."""
+    written = to_csv(make_result(ROW, [None] * len(KINDS)))
     header, first, second = csv.reader(io.StringIO(written.decode(), newline=""))
     assert tuple(header) == KINDS
     assert first == [ROW[0], str(2**53 + 1), "0.1", "true", ROW[4], ROW[5], '{"a":[1,null]}', *ROW[7:9], "-5"]
@@ -45,8 +45,8 @@ def test_csv_reads_back() -> None:
     assert written.count(b"\r\n") == 3
 
 
-def test_text_that_begins_like_a_formula_is_escaped() -> None:
-    """Text cells and column names that begin like a formula get an apostrophe; numbers and other types do not."""
+def test_formula_text_is_escaped() -> None:
+    """Text cells and column names that begin like a formula get an apostrophe; other types do not."""
     columns = (Column("string", "string"), Column("dynamic", "dynamic"), Column("=1+1", "string"))
     texts = ["=cmd()", "+1", "-1", "@a", "\ta", "\ra", "a=b", " =a", ""]
     rows: list[list[Any]] = [[text, text, text] for text in texts]
@@ -72,16 +72,16 @@ def test_text_that_begins_like_a_formula_is_escaped() -> None:
         ("timespan", "-1.02:03:04", "-1.02:03:04"),
     ],
 )
-def test_negative_values_stay_numbers(kind: str, value: Any, cell: str) -> None:
-    """Negative numbers and durations are not escaped, also those that are carried as text."""
+def test_negative_values_are_not_escaped(kind: str, value: Any, cell: str) -> None:
+    """Negative numbers and durations are not escaped, even if they are text."""
     columns = (Column("value", kind),)
     answer = QueryResult("q", datetime.now(UTC), columns, [{"value": value}], False, 1.0, None)
     assert to_csv(answer).decode() == f"value\r\n{cell}\r\n"
 
 
 def test_parquet_is_typed() -> None:
-    """Numbers, booleans and instants keep their types, nulls are nulls."""
-    table = pq.read_table(io.BytesIO(to_parquet(run(ROW, [None] * len(KINDS)))))
+    """Numbers, booleans, instants and nulls keep their types."""
+    table = pq.read_table(io.BytesIO(to_parquet(make_result(ROW, [None] * len(KINDS)))))
     assert {field.name: str(field.type) for field in table.schema} == {
         "string": "string",
         "long": "int64",
@@ -101,7 +101,7 @@ def test_parquet_is_typed() -> None:
     assert set(second.values()) == {None}
 
 
-def test_an_empty_answer_has_its_columns() -> None:
-    """No rows still name the columns."""
-    assert to_csv(run()).decode() == ",".join(KINDS) + "\r\n"
-    assert pq.read_table(io.BytesIO(to_parquet(run()))).column_names == list(KINDS)
+def test_empty_result_has_columns() -> None:
+    """A result without rows contains the column names."""
+    assert to_csv(make_result()).decode() == ",".join(KINDS) + "\r\n"
+    assert pq.read_table(io.BytesIO(to_parquet(make_result()))).column_names == list(KINDS)

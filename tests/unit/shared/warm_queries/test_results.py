@@ -1,4 +1,4 @@
-"""Cells of the engine as JSON values."""
+"""Tests of the conversion of engine cells to JSON values."""
 
 import pytest
 
@@ -10,7 +10,7 @@ COLUMNS = (Column("d", "dynamic"),)
 
 
 def nested(levels: int) -> object:
-    """Return arrays within each other."""
+    """Return nested arrays."""
     value: object = 1
     for _ in range(levels):
         value = [value]
@@ -18,8 +18,8 @@ def nested(levels: int) -> object:
 
 
 @pytest.mark.parametrize("cell", ["[" * 200 + "1" + "]" * 200, nested(200)], ids=["text", "value"])
-def test_a_dynamic_value_may_have_many_levels(cell: object) -> None:
-    """A value of the greatest depth is returned whole."""
+def test_dynamic_value_of_maximum_depth_is_returned(cell: object) -> None:
+    """A value of maximum depth is returned completely."""
     assert row_objects(COLUMNS, [[cell]]) == [{"d": nested(MAX_DEPTH)}]
 
 
@@ -28,13 +28,13 @@ def test_a_dynamic_value_may_have_many_levels(cell: object) -> None:
     ["[" * 201 + "]" * 201, '{"a":' * 400 + "1" + "}" * 400, "[" * 20_000 + "]" * 20_000, nested(201)],
     ids=["one-more", "objects", "very-deep", "value"],
 )
-def test_a_deeper_dynamic_value_is_the_querys_fault(cell: object) -> None:
-    """A value of more levels is refused, however deep it is."""
+def test_deeper_dynamic_value_is_invalid(cell: object) -> None:
+    """A value beyond the maximum depth is rejected with QUERY_INVALID."""
     with pytest.raises(WorkspaceError, match="deeper than 200 levels") as refused:
         row_objects(COLUMNS, [[cell]])
     assert refused.value.code == "QUERY_INVALID"
 
 
-def test_brackets_in_texts_are_no_levels() -> None:
-    """A text with many brackets is no deep value."""
+def test_brackets_in_text_do_not_count_as_levels() -> None:
+    """Text with many brackets is not a deep value."""
     assert row_objects(COLUMNS, [['"' + "[" * 500 + '"']]) == [{"d": "[" * 500}]

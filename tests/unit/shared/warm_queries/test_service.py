@@ -1,4 +1,4 @@
-"""Running queries: what reaches the engine and what comes back."""
+"""Tests of query execution: the engine's request and the caller's result."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -17,19 +17,19 @@ APPROVAL = {"approvedBy": "admin@x", "approvedAt": "2026-01-05T08:00:00Z"}
 
 
 class Engine:
-    """Keeps what it was asked and answers with fixed rows; the real one is tested over its socket."""
+    """Query engine that records requests and returns fixed rows."""
 
     def __init__(self, rows: list[list[Any]]) -> None:
         self.rows = rows
         self.asked: list[EngineQuery] = []
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Answer."""
+        """Return the fixed rows."""
         self.asked.append(query)
         return EngineResult((Column("t", "datetime"), Column("v", "real")), self.rows[: query.max_records], 1.25)
 
     async def ping(self) -> None:
-        """Be there."""
+        """Report that the engine is reachable."""
 
 
 def query(lookup: str, **more: Any) -> CatalogEntry[WarmQuery]:
@@ -39,7 +39,7 @@ def query(lookup: str, **more: Any) -> CatalogEntry[WarmQuery]:
 
 
 def service(engine: Engine) -> WarmQueries:
-    """Return the service over three queries."""
+    """Return the service with three queries."""
     parameters = [{"name": "device", "type": "string", "default": ""}, {"name": "n", "type": "long"}]
     queries = {
         "plain": query("plain", approval=APPROVAL, apiPath="area/plain"),
@@ -58,12 +58,12 @@ ROWS = [[f"2026-01-01T00:00:0{second}Z", float(second)] for second in range(5)]
 
 
 async def execute(engine: Engine, lookup: str, arguments: Mapping[str, Any] | None = None, **more: Any) -> Any:
-    """Run a query with usual settings."""
+    """Execute a query with default settings."""
     return await service(engine).execute(lookup, more.get("time_range"), more.get("limit", 1000), arguments or {})
 
 
-async def refusal(lookup: str, arguments: Mapping[str, Any] | None = None) -> WorkspaceError:
-    """Return the error that an execution raises, which must not reach the engine."""
+async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> WorkspaceError:
+    """Return the error of an execution, which must not reach the engine."""
     engine = Engine(ROWS)
     with pytest.raises(WorkspaceError) as refused:
         await execute(engine, lookup, arguments)
@@ -72,8 +72,8 @@ async def refusal(lookup: str, arguments: Mapping[str, Any] | None = None) -> Wo
 
 
 @pytest.mark.parametrize("lookup", ["plain", "area/plain"])
-async def test_a_query_is_found_by_lookup_and_by_api_path(lookup: str) -> None:
-    """Both names lead to the same answer, with its governance."""
+async def test_query_is_found_by_lookup_and_api_path(lookup: str) -> None:
+    """Lookup and API path give the same result with the query's approval."""
     run = await execute(Engine(ROWS), lookup)
     assert (run.query, run.truncated, len(run.rows)) == ("Plain", False, 5)
     assert run.rows[1] == {"t": "2026-01-01T00:00:01.000000Z", "v": 1.0}
@@ -82,27 +82,27 @@ async def test_a_query_is_found_by_lookup_and_by_api_path(lookup: str) -> None:
 
 
 @pytest.mark.parametrize("lookup", ["nothing", "Plain", "area/plain/", "area"])
-async def test_an_unknown_lookup_is_not_found(lookup: str) -> None:
-    """Lookups are case-sensitive and whole."""
-    assert (await refusal(lookup)).code == "WARM_QUERY_NOT_FOUND"
+async def test_unknown_lookup_is_not_found(lookup: str) -> None:
+    """Lookups are case-sensitive and must match completely."""
+    assert (await get_error(lookup)).code == "WARM_QUERY_NOT_FOUND"
 
 
-async def test_a_draft_does_not_run() -> None:
-    """What nobody approved is refused, before its parameters are looked at."""
-    error = await refusal("draft", {"unknown": "1"})
+async def test_draft_cannot_be_executed() -> None:
+    """A query without approval is rejected before its parameters are validated."""
+    error = await get_error("draft", {"unknown": "1"})
     assert (error.kind, error.code) == (Kind.FORBIDDEN, "QUERY_NOT_APPROVED")
 
 
-async def test_one_row_more_than_the_limit_means_truncated() -> None:
-    """The engine is asked for one row more; the caller never gets it."""
+async def test_additional_row_sets_truncated() -> None:
+    """The service requests one additional row and does not return it."""
     engine = Engine(ROWS)
     run = await execute(engine, "plain", limit=4)
     assert (len(run.rows), run.truncated, engine.asked[0].max_records) == (4, True, 5)
     assert not (await execute(Engine(ROWS), "plain", limit=5)).truncated
 
 
-async def test_the_window_ends_now_and_is_bound_not_pasted() -> None:
-    """A timeRange becomes two bound parameters around a filter before the query."""
+async def test_time_range_is_bound_as_parameters() -> None:
+    """A timeRange that ends now becomes two bound parameters of a filter before the query."""
     engine = Engine(ROWS)
     run = await execute(engine, "plain", time_range=timedelta(hours=2))
     [asked] = engine.asked
@@ -112,8 +112,8 @@ async def test_the_window_ends_now_and_is_bound_not_pasted() -> None:
     assert (end - start, end) == (timedelta(hours=2), run.executed_at)
 
 
-async def test_declared_parameters_are_typed_and_defaulted() -> None:
-    """Every declared parameter travels as a literal, given or by default, and never in the text."""
+async def test_declared_parameters_are_bound_as_literals() -> None:
+    """Every declared parameter is sent as a literal, from the caller or its default, and never as query text."""
     engine = Engine(ROWS)
     hostile = 'x" or true | project Payload //'
     await execute(engine, "typed", {"n": "42", "device": hostile})
@@ -123,14 +123,14 @@ async def test_declared_parameters_are_typed_and_defaulted() -> None:
     assert engine.asked[1].parameters == {"n": "long(42)", "device": ""}
 
 
-async def test_all_failing_parameters_are_named() -> None:
-    """Missing, ill-typed and unknown parameters are listed together."""
-    error = await refusal("typed", {"device": 5, "other": "x"})
+async def test_all_invalid_parameters_are_listed() -> None:
+    """Missing, invalid and unknown parameters are listed together."""
+    error = await get_error("typed", {"device": 5, "other": "x"})
     assert [failing["field"] for failing in error.members["errors"]] == ["p.other", "p.device", "p.n"]  # type: ignore[attr-defined]
 
 
-async def test_a_query_that_allows_it_is_worked_out_once() -> None:
-    """Within its cacheSeconds the same call gets the first answer with its time; other arguments get their own."""
+async def test_result_is_cached_within_cache_seconds() -> None:
+    """Within cacheSeconds, the same call returns the first result; other arguments have another result."""
     engine = Engine(ROWS)
     queries = {
         "kept": query("kept", approval=APPROVAL, cacheSeconds=60, parameters=[{"name": "n", "type": "long"}]),
@@ -152,8 +152,8 @@ async def test_a_query_that_allows_it_is_worked_out_once() -> None:
     assert [asked.cache_seconds for asked in engine.asked] == [0, 0, 60]
 
 
-async def test_a_changed_query_does_not_give_its_old_answer() -> None:
-    """What was kept belongs to the query as it was approved."""
+async def test_changed_query_does_not_return_cached_result() -> None:
+    """A cached result belongs to the approved version of the query."""
     engine = Engine(ROWS)
     queries = {"kept": query("kept", approval=APPROVAL, cacheSeconds=60)}
 
@@ -169,6 +169,6 @@ async def test_a_changed_query_does_not_give_its_old_answer() -> None:
         await warm.execute("kept", None, 10, {})
 
 
-async def test_a_query_approved_before_a_rule_does_not_run() -> None:
-    """An approved query that reaches outside the workspace is refused before the engine receives it."""
-    assert (await refusal("outside")).code == "QUERY_INVALID"
+async def test_query_that_violates_newer_rule_is_rejected() -> None:
+    """An approved query that reads data outside the workspace is rejected before it reaches the engine."""
+    assert (await get_error("outside")).code == "QUERY_INVALID"

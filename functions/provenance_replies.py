@@ -12,7 +12,7 @@ from functions.provenance_queries import LenientParser
 from shared.http.messages import JSON, Reply
 from shared.provenance.ports import ChainKey, ChainRecord
 from shared.provenance.queries import AuditQueryResult
-from shared.provenance.records import parse_record, to_json
+from shared.provenance.records import parse_record, record_to_json
 from shared.text_formats.csv_cells import escape_formula
 from shared.worker_threads import pause_garbage_collection
 
@@ -28,7 +28,7 @@ def build_created_reply(chain: ChainKey, record: ChainRecord) -> Reply:
     link = f'</oi-api/provenance/checkpoint?{urlencode(parameters)}>; rel="checkpoint"'
     # Proxies reject header lines longer than a few kilobytes.
     headers = {"Link": link} if len(link) <= MAX_LINK else {}
-    return Reply(201, to_json(record), {"Content-Type": JSON, **headers})
+    return Reply(201, record_to_json(record), {"Content-Type": JSON, **headers})
 
 
 async def build_list_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from shared.provenance.hash_rule import genesis_hash
 from shared.provenance.merkle import CompactRange, consistency_ranges, inclusion_ranges
-from shared.provenance.notes import Checkpoint, VerifierKey, format_note, key_name, origin_of
+from shared.provenance.notes import CheckpointContent, VerifierKey, format_note, key_name, origin_of
 from shared.provenance.records import draft_event, parse_record, seal_record
 
 TARGET = Path(__file__).parents[1] / "tests" / "vectors" / "proofs.json"
@@ -65,7 +65,7 @@ def _compute_root(leaves: list[bytes]) -> bytes:
 
 
 def _build_checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, verifier: VerifierKey) -> dict[str, Any]:
-    checkpoint = Checkpoint(origin_of(WORKSPACE, CHAIN, SCOPE), len(leaves), _compute_root(leaves))
+    checkpoint = CheckpointContent(origin_of(WORKSPACE, CHAIN, SCOPE), len(leaves), _compute_root(leaves))
     signature = key.sign(checkpoint.text.encode(), ec.ECDSA(hashes.SHA256(), deterministic_signing=True))
     note = format_note(checkpoint.text, verifier, signature).decode()
     return {

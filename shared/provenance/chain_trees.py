@@ -10,10 +10,11 @@ from typing import Final
 
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.provenance.chain_verification import ChainVerification, content_time
+from shared.provenance.checkpoint_ports import CheckpointStore
 from shared.provenance.hash_rule import describe_invalid_time, digest, genesis_hash, is_time, record_id
 from shared.provenance.merkle import CompactRange, consistency_ranges, inclusion_ranges
 from shared.provenance.parallel import stream_records
-from shared.provenance.ports import ChainKey, ChainStore, CheckpointStore, Tip
+from shared.provenance.ports import ChainKey, ChainStore, Tip
 
 SUBTREE_LEAVES: Final = 4_096
 TILE_ROOTS: Final = 256
@@ -217,9 +218,13 @@ async def extend_signed_tree(
         or verification.last_hash != tip.hash
     ):
         fault = verification.fault or verification.fork
-        raise _refusal(f"broken and not signed: {fault.reason if fault else 'the records differ from the head item'}")
+        raise _refused_error(
+            f"broken and not signed: {fault.reason if fault else 'the records differ from the head item'}"
+        )
     if verification.time > until:
-        raise _refusal(f"not signed: the time of {record_id(verification.sequence)} is ahead of this host's clock")
+        raise _refused_error(
+            f"not signed: the time of {record_id(verification.sequence)} is ahead of this host's clock"
+        )
     return SignedTree(before, verification.last_hash)
 
 
@@ -233,10 +238,10 @@ async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedT
         covered.last_hash,
         covered.last_hash,
     ):
-        raise _refusal(f"not the one that its last checkpoint was signed for: {record_id(place)} differs")
+        raise _refused_error(f"not the one that its last checkpoint was signed for: {record_id(place)} differs")
     time = content_time(record)
     if not is_time(time):
-        raise _refusal(f"broken and not signed: {describe_invalid_time(record_id(place))}")
+        raise _refused_error(f"broken and not signed: {describe_invalid_time(record_id(place))}")
     return time
 
 
@@ -252,15 +257,15 @@ def _parse_leaf(hashed: str) -> bytes:
     try:
         return bytes.fromhex(hashed)
     except ValueError:
-        raise _refusal("broken: a stored Hash is invalid") from None
+        raise _refused_error("broken: a stored Hash is invalid") from None
 
 
-def _refusal(reason: str) -> WorkspaceError:
+def _refused_error(reason: str) -> WorkspaceError:
     return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", f"The chain is {reason}.")
 
 
 @dataclass(frozen=True, slots=True)
-class InclusionProof:
+class MerkleInclusionProof:
     """Proof that a tree contains a leaf.
 
     Attributes:
@@ -275,7 +280,7 @@ class InclusionProof:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsistencyProof:
+class MerkleConsistencyProof:
     """Proof that a tree begins with all the leaves of a smaller one.
 
     Attributes:
@@ -301,7 +306,7 @@ class Proofs:
         self._store = store
         self._trees = trees
 
-    async def prove_inclusion(self, chain: ChainKey, sequence: int, size: int) -> InclusionProof:
+    async def prove_inclusion(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
         """Return the proof that the tree of a size contains the record of a sequence.
 
         Raises:
@@ -311,9 +316,9 @@ class Proofs:
         if not 1 <= sequence <= size:
             raise invalid("sequence", f"must be 1 to size, {size}")
         hashes = await self._build_roots(chain, inclusion_ranges(sequence - 1, size))
-        return InclusionProof(sequence - 1, size, hashes)
+        return MerkleInclusionProof(sequence - 1, size, hashes)
 
-    async def prove_consistency(self, chain: ChainKey, old: int, size: int) -> ConsistencyProof:
+    async def prove_consistency(self, chain: ChainKey, old: int, size: int) -> MerkleConsistencyProof:
         """Return the proof that the tree of a size begins with the tree of a smaller or equal one.
 
         Raises:
@@ -322,7 +327,7 @@ class Proofs:
         await self._validate_size(chain, "size", size)
         if not 1 <= old <= size:
             raise invalid("from", f"must be 1 to size, {size}")
-        return ConsistencyProof(old, size, await self._build_roots(chain, consistency_ranges(old, size)))
+        return MerkleConsistencyProof(old, size, await self._build_roots(chain, consistency_ranges(old, size)))
 
     async def _validate_size(self, chain: ChainKey, field: str, size: int) -> None:
         length = (await self._store.tip(chain)).sequence

@@ -11,17 +11,18 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.observability.metrics import count
 from shared.provenance.chain_trees import ChainTrees, SignedTree, Tiles, extend_signed_tree
+from shared.provenance.checkpoint_ports import CheckpointStore, NoteSigner, StoredCheckpoint
 from shared.provenance.hash_rule import RECORD_ID_DIGITS
 from shared.provenance.head_checks import latest_allowed_time
 from shared.provenance.note_keys import NoteKeys
 from shared.provenance.notes import (
-    Checkpoint,
+    CheckpointContent,
     NoteError,
     VerifierKey,
     open_checkpoint,
     origin_of,
 )
-from shared.provenance.ports import ChainKey, ChainStore, CheckpointStore, NoteSigner, StoredCheckpoint, Tip
+from shared.provenance.ports import ChainKey, ChainStore, Tip
 from shared.timestamps import now, rfc3339
 
 KNOWN_SIZES: Final = 100_000
@@ -41,7 +42,7 @@ class CurrentCheckpoint:
     """
 
     stored: StoredCheckpoint
-    checkpoint: Checkpoint
+    checkpoint: CheckpointContent
     last_hash: str
 
 
@@ -122,7 +123,7 @@ class Checkpoints:
         """Return a chain's newest checkpoint without verifying it."""
         return await self._notes.newest(name_prefix(chain))
 
-    async def open(self, chain: ChainKey, stored: StoredCheckpoint) -> Checkpoint:
+    async def open(self, chain: ChainKey, stored: StoredCheckpoint) -> CheckpointContent:
         """Verify a stored checkpoint and return its content.
 
         Raises:
@@ -175,7 +176,7 @@ class Checkpoints:
             self._store, chain, workspace, before, tip, latest_allowed_time(self._clock())
         )
         tree = covered.tree()
-        checkpoint = Checkpoint(origin_of(workspace, chain.target, chain.scope_key), tree.size, tree.root())
+        checkpoint = CheckpointContent(origin_of(workspace, chain.target, chain.scope_key), tree.size, tree.root())
         created = await self._sign_and_store(chain, checkpoint)
         await self._notes.save_state(f"{name_prefix(chain)}tree", covered.to_state())
         await self.trees.save_roots(chain, tree.size)
@@ -204,7 +205,7 @@ class Checkpoints:
         self._swept_from = rfc3339(started - CLOCK_SKEW)
         return created
 
-    async def _load_signed_tree(self, chain: ChainKey, last: Checkpoint | None) -> SignedTree:
+    async def _load_signed_tree(self, chain: ChainKey, last: CheckpointContent | None) -> SignedTree:
         """Return the tree of the last checkpoint, from the working state if it has the same root."""
         if last is None:
             return SignedTree()
@@ -217,7 +218,7 @@ class Checkpoints:
             raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)
         return covered
 
-    async def _sign_and_store(self, chain: ChainKey, checkpoint: Checkpoint) -> StoredCheckpoint | None:
+    async def _sign_and_store(self, chain: ChainKey, checkpoint: CheckpointContent) -> StoredCheckpoint | None:
         note = await self._keys.sign(checkpoint.text)
         name = checkpoint_name(chain, checkpoint.size)
         # Another instance may have stored its checkpoint of this size first; that one is returned.
@@ -234,6 +235,6 @@ class Checkpoints:
             self._sizes.popitem(last=False)
 
 
-def _matches(covered: SignedTree, checkpoint: Checkpoint) -> bool:
+def _matches(covered: SignedTree, checkpoint: CheckpointContent) -> bool:
     tree = covered.tree()
     return (tree.size, tree.root()) == (checkpoint.size, checkpoint.root)

@@ -9,8 +9,8 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from shared.errors import WorkspaceError
+from shared.provenance.checkpoint_ports import NoteSigner
 from shared.provenance.notes import NoteError, VerifierKey, find_signer, key_name, signature_line, verify_note
-from shared.provenance.ports import NoteSigner
 
 _COORDINATE: Final = 32
 

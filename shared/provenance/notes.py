@@ -82,7 +82,7 @@ class VerifierKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class CheckpointContent:
     """Content of a signed checkpoint.
 
     Attributes:
@@ -156,7 +156,7 @@ def find_signer(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
     return next((key for key in keys if any(_parse_signature(line, key) is not None for line in lines)), None)
 
 
-def open_checkpoint(note: bytes, key: VerifierKey, origin: str) -> Checkpoint:
+def open_checkpoint(note: bytes, key: VerifierKey, origin: str) -> CheckpointContent:
     """Verify the signature and the origin of a checkpoint and return its content.
 
     Raises:
@@ -192,7 +192,7 @@ def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
     return decoded[4:] if (name, decoded[:4]) == (key.name, key.key_id) else None
 
 
-def _parse_checkpoint(text: str) -> Checkpoint:
+def _parse_checkpoint(text: str) -> CheckpointContent:
     lines = text.split("\n")[:-1]
     if len(lines) < _LINES or not all(lines):
         raise NoteError("the note is not a checkpoint")
@@ -204,4 +204,4 @@ def _parse_checkpoint(text: str) -> Checkpoint:
         raise NoteError("the checkpoint has no root hash") from None
     if not canonical_size or len(root) != _HASH_BYTES:
         raise NoteError("the note is not a checkpoint")
-    return Checkpoint(origin, int(size), root)
+    return CheckpointContent(origin, int(size), root)

@@ -26,7 +26,7 @@ from shared.provenance.hash_rule import (
     sequence_of,
 )
 from shared.provenance.merkle import CompactRange
-from shared.provenance.notes import Checkpoint
+from shared.provenance.notes import CheckpointContent
 
 
 class BrokenError(Exception):
@@ -84,7 +84,7 @@ def verify(
     workspace: str,
     target: str,
     scope_key: str = "",
-    checkpoint: Checkpoint | None = None,
+    checkpoint: CheckpointContent | None = None,
 ) -> int:
     """Verify exported records from the chain's genesis hash on and return their number.
 
@@ -188,7 +188,7 @@ def _check_fields(record: Mapping[str, Any], progress: _Progress) -> str:
     )
 
 
-def _compare_checkpoint(tree: CompactRange, checkpoint: Checkpoint) -> None:
+def _compare_checkpoint(tree: CompactRange, checkpoint: CheckpointContent) -> None:
     if tree.size < checkpoint.size:
         missing = record_id(tree.size + 1)
         raise BrokenError(missing, f"{missing} is missing: the checkpoint counts {checkpoint.size} records")

@@ -9,7 +9,7 @@ from shared.provenance.amendments import AmendmentState, amendment_id
 from shared.provenance.decisions import decided_amendment_id, look_up_decisions
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
-from shared.provenance.records import build_placeholder, normalize_record, to_json
+from shared.provenance.records import build_placeholder, normalize_record, record_to_json
 from shared.worker_threads import pause_garbage_collection
 
 DEFAULT_LIMIT: Final = 100
@@ -42,7 +42,7 @@ class AuditQueryResult:
 
     def json_array(self) -> bytes:
         """Return the records as a JSON array, each as stored, with its Hash."""
-        return b"[%b]" % b",".join(to_json(record) for record in self.records)
+        return b"[%b]" % b",".join(record_to_json(record) for record in self.records)
 
 
 async def query(
@@ -78,10 +78,10 @@ async def export(
         weigh: returns the size of a record in the body in bytes; JSON by default.
     """
     most = min(limit, MAX_EXPORT_LIMIT)
-    return await collect(store, chain, filters, newest_first=False, limit=most, weigh=weigh or json_weight)
+    return await collect(store, chain, filters, newest_first=False, limit=most, weigh=weigh or measure_json)
 
 
-def json_weight(record: ChainRecord) -> int:
+def measure_json(record: ChainRecord) -> int:
     """Return the size of a record in a JSON array in bytes."""
     return len(record.canonical) + len(record.hash) + len(',"Hash":"",')
 
@@ -94,7 +94,7 @@ async def collect(
     newest_first: bool,
     limit: int,
     offset: int = 0,
-    weigh: Callable[[ChainRecord], int] = json_weight,
+    weigh: Callable[[ChainRecord], int] = measure_json,
 ) -> AuditQueryResult:
     """Return the first ``limit`` matches after ``offset``, or fewer if the body is full."""
     records: list[ChainRecord] = []
@@ -254,7 +254,7 @@ async def _query_pending(
         skip = min(offset - skipped, len(still))
         skipped += skip
         undecided += still[skip:]
-        size += sum(map(json_weight, still[skip:]))
+        size += sum(map(measure_json, still[skip:]))
         if len(undecided) > limit or size > MAX_BODY_BYTES:
             break
     fitting = _select_fitting(undecided[:limit])
@@ -265,7 +265,7 @@ def _select_fitting(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
     """Return the first records that fit in one reply, at least one."""
     size = 0
     for position, record in enumerate(records):
-        size += json_weight(record)
+        size += measure_json(record)
         if position and size > MAX_BODY_BYTES:
             return records[:position]
     return records

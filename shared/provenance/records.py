@@ -43,9 +43,9 @@ __all__ = [
     "parse_record",
     "project_record",
     "record_id",
+    "record_to_json",
     "seal_record",
     "sequence_of",
-    "to_json",
 ]
 
 EVENT_FIELDS: Final = (
@@ -179,7 +179,7 @@ def parse_record(canonical: bytes, stored_hash: str) -> dict[str, Any]:
     return record
 
 
-def to_json(record: ChainRecord) -> bytes:
+def record_to_json(record: ChainRecord) -> bytes:
     """Return a stored record in the form of replies as JSON text, without parsing it."""
     return b'%b,"Hash":"%b"}' % (record.canonical[:-1], record.hash.encode())
 

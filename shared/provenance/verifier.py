@@ -11,12 +11,13 @@ from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.provenance.canonical import canonicalize_record, parse_if_canonical
 from shared.provenance.chain_verification import ChainFault, ChainVerification, find_competing_record, fork_fault
+from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import digest, genesis_hash, record_id
 from shared.provenance.head_checks import find_future_timestamps, find_head_time_mismatch, find_orphans
-from shared.provenance.notes import Checkpoint, NoteError
+from shared.provenance.notes import CheckpointContent, NoteError
 from shared.provenance.parallel import DEFAULT_PARALLEL, ParallelOptions, verify_up_to
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, MisplacedRecords, StoredCheckpoint, Tip
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, MisplacedRecords, Tip
 from shared.provenance.records import build_placeholder, normalize_record, parse_record
 from shared.timestamps import now
 from shared.worker_threads import run_in_worker
@@ -30,7 +31,7 @@ MAX_BRANCHES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ChainVerdict:
     """Result of a verification; :meth:`to_reply` has the names of the interface.
 
     Attributes:
@@ -97,7 +98,7 @@ class ChainVerifier:
         self._parallel = parallel
         self._clock = clock
 
-    async def verify(self, chain: ChainKey, named: int | None = None) -> Verdict:
+    async def verify(self, chain: ChainKey, named: int | None = None) -> ChainVerdict:
         """Verify a chain from its genesis hash to its tip.
 
         Args:
@@ -122,7 +123,7 @@ class ChainVerifier:
             raise WorkspaceError(Kind.NOT_FOUND, "RECORD_NOT_FOUND", f"The chain has no record {record_id(sequence)}.")
         return page.records[0]
 
-    async def _verify(self, chain: ChainKey, record: ChainRecord | None) -> Verdict:
+    async def _verify(self, chain: ChainKey, record: ChainRecord | None) -> ChainVerdict:
         # Read in this order, the checkpoint can only lag behind the head, and the head behind the records.
         newest = await self._checkpoints.find_newest(chain) if self._checkpoints else None
         signed, error = await self._open_checkpoint(chain, newest)
@@ -155,7 +156,7 @@ class ChainVerifier:
 
     async def _open_checkpoint(
         self, chain: ChainKey, newest: StoredCheckpoint | None
-    ) -> tuple[Checkpoint | None, NoteError | None]:
+    ) -> tuple[CheckpointContent | None, NoteError | None]:
         if newest is None or self._checkpoints is None:
             return None, None
         try:
@@ -226,7 +227,10 @@ def _uncounted_fault(record: ChainRecord, last_hash: str) -> ChainFault:
 
 
 def _checkpoint_fault(
-    verification: ChainVerification, newest: StoredCheckpoint | None, signed: Checkpoint | None, error: NoteError | None
+    verification: ChainVerification,
+    newest: StoredCheckpoint | None,
+    signed: CheckpointContent | None,
+    error: NoteError | None,
 ) -> ChainFault | None:
     if newest is None:
         return None
@@ -240,12 +244,12 @@ def _checkpoint_fault(
     return None
 
 
-def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, count: int) -> Verdict:
+def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, count: int) -> ChainVerdict:
     reason = fault.reason if fault else "nothing to check" if empty else f"{count} records, all sound"
-    return Verdict(fault is None, empty, forked, reason, fault.broken_at if fault else None)
+    return ChainVerdict(fault is None, empty, forked, reason, fault.broken_at if fault else None)
 
 
-def add_record_verdict(verdict: Verdict, record: ChainRecord) -> Verdict:
+def add_record_verdict(verdict: ChainVerdict, record: ChainRecord) -> ChainVerdict:
     """Return the verdict with the check of a named record, whose Hash must be the digest of its canonical form.
 
     The record is shown as in queries: a record without a canonical form is replaced by a placeholder.

@@ -14,7 +14,7 @@ from typing import Any
 
 from shared.provenance.fetch import FetchError, checkpoint_path, fetch
 from shared.provenance.hash_rule import record_time
-from shared.provenance.notes import Checkpoint, NoteError, VerifierKey, find_signer, open_checkpoint, origin_of
+from shared.provenance.notes import CheckpointContent, NoteError, VerifierKey, find_signer, open_checkpoint, origin_of
 from shared.provenance.offline import BrokenError, UnreadableError, load, verify
 
 SOUND, BROKEN, UNDECIDED = 0, 1, 2
@@ -60,7 +60,7 @@ def _warn_future_time(records: Sequence[Mapping[str, Any]]) -> None:
         sys.stderr.write(f"note: the last record's time, {last}, is ahead of this computer's clock\n")
 
 
-def _load_checkpoint(options: argparse.Namespace) -> Checkpoint | None:
+def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
     """Return the checkpoint to compare with.
 
     Raises:

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from shared.provenance.amendments import Amendments
     from shared.provenance.chain_log import ChainLog, EventLog
     from shared.provenance.chain_trees import Proofs
+    from shared.provenance.checkpoint_ports import CheckpointStore, NoteSigner
     from shared.provenance.checkpoints import Checkpoints
-    from shared.provenance.ports import ChainStore, CheckpointStore, NoteSigner
+    from shared.provenance.ports import ChainStore
     from shared.provenance.verifier import ChainVerifier
 
 

@@ -16,7 +16,7 @@ from shared.provenance.hash_rule import digest, record_id
 from shared.provenance.ports import ChainRecord, ChainStore, Filters
 from shared.provenance.queries import query
 from shared.provenance.records import draft_event, parse_record, seal_record
-from shared.provenance.verifier import ChainVerifier, Verdict
+from shared.provenance.verifier import ChainVerdict, ChainVerifier
 from shared.timestamps import rfc3339
 from tests.adapters.test_chain_store import MANY, OPENERS, PLATFORM, fill
 
@@ -40,7 +40,7 @@ async def workspace() -> str:
     return "plant-a"
 
 
-async def verify(store: ChainStore, named: int | None = None, at: datetime = NOW) -> Verdict:
+async def verify(store: ChainStore, named: int | None = None, at: datetime = NOW) -> ChainVerdict:
     """Verify the chain with the time of a clock."""
     return await ChainVerifier(store, workspace, clock=lambda: at).verify(PLATFORM, named)
 

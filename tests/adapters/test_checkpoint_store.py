@@ -16,7 +16,7 @@ from shared.backends.azure.blobs import BlobAccount
 from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.errors import WorkspaceError
-from shared.provenance.ports import CheckpointStore
+from shared.provenance.checkpoint_ports import CheckpointStore
 from shared.timestamps import parse_rfc3339
 from tests.azurite.running import azurite, find_missing
 

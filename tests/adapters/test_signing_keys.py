@@ -19,7 +19,7 @@ from shared.auth.ports import SigningKey
 from shared.backends.azure.key_vault import Vault
 from shared.backends.azure.vault_keys import VaultNoteSigner, VaultSigningKey
 from shared.backends.embedded.key_files import FileNoteSigner, FileSigningKey
-from shared.provenance.ports import NoteSigner
+from shared.provenance.checkpoint_ports import NoteSigner
 from tests.key_vault import KeyVaultDouble, Tokens
 
 FILE, DOUBLE, ENDPOINT = "file", "key vault double", "key vault"

@@ -13,7 +13,7 @@ from azure.storage.blob.aio import BlobClient
 from shared.backends.azure.blobs import BlobAccount
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
-from shared.provenance.ports import StoredCheckpoint
+from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.timestamps import rfc3339
 
 NOTES: Final = "checkpoints"

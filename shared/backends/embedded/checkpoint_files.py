@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.backends.embedded import durable_files
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.ports import StoredCheckpoint
+from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.timestamps import rfc3339
 
 _READ_ONLY: Final = 0o444

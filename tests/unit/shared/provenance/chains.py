@@ -23,14 +23,14 @@ from shared.provenance.parallel import (
 )
 from shared.provenance.ports import ChainKey, ChainRecord, Target
 from shared.provenance.records import project_record
-from shared.provenance.verifier import ChainVerifier, Verdict
+from shared.provenance.verifier import ChainVerdict, ChainVerifier
 
 WORKSPACE = "plant-a"
 PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
 BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
 
 
-def windows_of(records: int) -> ParallelOptions:
+def parallel_options(records: int) -> ParallelOptions:
     """Return options that verify every window of ``records`` records but the first in parallel."""
     return ParallelOptions(least=1, window=records, ahead=1_000, patience=60)
 
@@ -93,7 +93,7 @@ class Ledger:
         """Return a whole chain."""
         return list((await self.store.read(chain, 0, limit=10_000, max_bytes=2**40)).records)
 
-    async def verify(self, chain: ChainKey, named: int | None = None) -> Verdict:
+    async def verify(self, chain: ChainKey, named: int | None = None) -> ChainVerdict:
         """Verify a chain."""
         return await self.verifier.verify(chain, named)
 
@@ -104,7 +104,7 @@ class Ledger:
 
 
 @asynccontextmanager
-async def ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL) -> AsyncIterator[Ledger]:
+async def open_ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL) -> AsyncIterator[Ledger]:
     """Open the chains of a folder and close them at the end."""
     store = ParallelChainStore(folder / "provenance.sqlite")
     log = ChainLog(store, workspace)
@@ -119,7 +119,7 @@ async def ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL) -> 
         await log.close()
 
 
-def fields_of(value: dict[str, Any]) -> dict[str, Any]:
+def filter_columns(value: dict[str, Any]) -> dict[str, Any]:
     """Return the filter fields of a record by column."""
     names = {"Timestamp": "timestamp", "UserID": "user_id", "ActionType": "action_type", "EntityType": "entity_type"}
     names |= {"EntityID": "entity_id"}

@@ -14,7 +14,7 @@ from shared.provenance.models import AmendmentBody, EventBody
 from shared.provenance.ports import ChainRecord
 from shared.provenance.queries import AmendmentFilters, query_amendments, query_entity_amendments
 from shared.provenance.selection import resolve_amendments_chain
-from tests.unit.shared.provenance.chains import Ledger, ledger
+from tests.unit.shared.provenance.chains import Ledger, open_ledger
 
 CHAIN = resolve_amendments_chain("batch 7")
 STRICT = AmendmentPolicy(
@@ -24,19 +24,19 @@ LAX = AmendmentPolicy(approval_required=False, reason_text_required=False, reaso
 
 
 @pytest.fixture
-async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """Empty chains."""
-    async with ledger(tmp_path) as opened:
+    async with open_ledger(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-def amendments(plant: Ledger) -> Amendments:
+def amendments(ledger: Ledger) -> Amendments:
     """Amendments in these chains."""
-    return Amendments(plant.events.log, plant.store)
+    return Amendments(ledger.events.log, ledger.store)
 
 
-def body(**members: Any) -> AmendmentBody:
+def build_body(**members: Any) -> AmendmentBody:
     """Return a valid amendment."""
     sent = {
         "ScopeKey": "batch 7", "EntityType": "Sample", "EntityID": "S-1", "OriginalRecord": {"ph": 7},
@@ -45,7 +45,7 @@ def body(**members: Any) -> AmendmentBody:
     return AmendmentBody.model_validate(sent | members)
 
 
-def members(record: ChainRecord) -> dict[str, Any]:
+def read_members(record: ChainRecord) -> dict[str, Any]:
     """Return a record's members without links and time."""
     value: dict[str, Any] = json.loads(record.canonical)
     return {
@@ -55,42 +55,42 @@ def members(record: ChainRecord) -> dict[str, Any]:
 
 async def test_an_amendment_is_stored_with_members_of_the_server(amendments: Amendments) -> None:
     """The server sets author, status and RecordID; unlisted members are dropped."""
-    made = await amendments.create(CHAIN, "ann", body(AmendedBy="eve", Status="approved", Extra=1), STRICT)
-    assert members(made.record) == body().model_dump(by_alias=True) | {
+    made = await amendments.create(CHAIN, "ann", build_body(AmendedBy="eve", Status="approved", Extra=1), STRICT)
+    assert read_members(made.record) == build_body().model_dump(by_alias=True) | {
         "RecordID": "000000000001", "AmendedBy": "ann", "Status": "pending",
     }  # fmt: skip
-    at_once = await amendments.create(CHAIN, "ann", body(), LAX)
-    assert members(at_once.record)["Status"] == "approved"
+    at_once = await amendments.create(CHAIN, "ann", build_body(), LAX)
+    assert read_members(at_once.record)["Status"] == "approved"
 
 
-async def test_decisions_are_separate_records(amendments: Amendments, plant: Ledger) -> None:
+async def test_decisions_are_separate_records(amendments: Amendments, ledger: Ledger) -> None:
     """The original is unchanged; a decision has its RecordID, the approver, the time and the meaning."""
     for _ in range(2):
-        await amendments.create(CHAIN, "ann", body(), STRICT)
+        await amendments.create(CHAIN, "ann", build_body(), STRICT)
     approved = await amendments.approve(CHAIN, "000000000001", "bob")
     rejected = await amendments.reject(CHAIN, "000000000002", "bob", "no source")
     named = {"ScopeKey": "batch 7", "EntityType": "Sample", "EntityID": "S-1"}
-    assert members(approved.record) == named | {
+    assert read_members(approved.record) == named | {
         "RecordID": "000000000003", "AmendmentID": "000000000001", "Status": "approved", "ApprovedBy": "bob",
         "Meaning": "approval",
     }  # fmt: skip
-    assert members(rejected.record) == named | {
+    assert read_members(rejected.record) == named | {
         "RecordID": "000000000004", "AmendmentID": "000000000002", "Status": "rejected", "RejectedBy": "bob",
         "Meaning": "rejection", "RejectionReason": "no source",
     }  # fmt: skip
-    assert (await plant.verify(CHAIN)).chain_valid
-    entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
+    assert (await ledger.verify(CHAIN)).chain_valid
+    entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3, 4], False)
 
 
 async def test_an_author_cannot_decide(amendments: Amendments) -> None:
     """Authors cannot decide about their amendments, in any letter case; a decided amendment is a conflict."""
-    await amendments.create(CHAIN, "ann@plant", body(), STRICT)
+    await amendments.create(CHAIN, "ann@plant", build_body(), STRICT)
     for decide in (amendments.approve(CHAIN, "000000000001", "ANN@Plant"),
                    amendments.reject(CHAIN, "000000000001", "ann@plant", None)):  # fmt: skip
-        assert await refusal(decide) == (Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", {})
+        assert await catch_rejection(decide) == (Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", {})
     await amendments.approve(CHAIN, "000000000001", "bob")
-    assert await refusal(amendments.approve(CHAIN, "000000000001", "ann@plant")) == (
+    assert await catch_rejection(amendments.approve(CHAIN, "000000000001", "ann@plant")) == (
         Kind.CONFLICT, "AMENDMENT_NOT_PENDING", {"currentStatus": "approved"},
     )  # fmt: skip
 
@@ -98,16 +98,19 @@ async def test_an_author_cannot_decide(amendments: Amendments) -> None:
 @pytest.mark.parametrize("amendment", ["000000000009", "000000000002", "", "1", "0" * 13, "../etc"])
 async def test_ids_of_other_records_are_not_found(amendments: Amendments, amendment: str) -> None:
     """Unknown ids, malformed ids and ids of decisions are not found."""
-    await amendments.create(CHAIN, "ann", body(), STRICT)
+    await amendments.create(CHAIN, "ann", build_body(), STRICT)
     await amendments.approve(CHAIN, "000000000001", "bob")
-    assert (await refusal(amendments.approve(CHAIN, amendment, "bob")))[:2] == (Kind.NOT_FOUND, "AMENDMENT_NOT_FOUND")
+    assert (await catch_rejection(amendments.approve(CHAIN, amendment, "bob")))[:2] == (
+        Kind.NOT_FOUND,
+        "AMENDMENT_NOT_FOUND",
+    )
 
 
-async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, plant: Ledger, tmp_path: Path) -> None:
+async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, ledger: Ledger, tmp_path: Path) -> None:
     """Of concurrent decisions by two processes one succeeds, and the others receive its status."""
     for number in range(1, 6):
-        await amendments.create(CHAIN, "ann", body(), STRICT)
-        async with ledger(tmp_path) as second:
+        await amendments.create(CHAIN, "ann", build_body(), STRICT)
+        async with open_ledger(tmp_path) as second:
             others = Amendments(second.events.log, second.store)
             tries = [amendments.approve(CHAIN, f"{number * 2 - 1:012d}", f"b{place}") for place in range(3)]
             tries += [others.reject(CHAIN, f"{number * 2 - 1:012d}", f"c{place}", None) for place in range(3)]
@@ -116,13 +119,15 @@ async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, plan
         assert len(succeeded) == 1
         rejected_errors = [outcome for outcome in outcomes if isinstance(outcome, WorkspaceError)]
         assert len(rejected_errors) == 5
-        assert {error.members["currentStatus"] for error in rejected_errors} == {members(succeeded[0].record)["Status"]}
-    assert (await plant.verify(CHAIN)).chain_valid
+        assert {error.members["currentStatus"] for error in rejected_errors} == {
+            read_members(succeeded[0].record)["Status"]
+        }
+    assert (await ledger.verify(CHAIN)).chain_valid
 
 
 async def test_a_repeated_decision_returns_the_first(amendments: Amendments) -> None:
     """Repeating an append id returns the first decision."""
-    await amendments.create(CHAIN, "ann", body(), STRICT)
+    await amendments.create(CHAIN, "ann", build_body(), STRICT)
     first = await amendments.approve(CHAIN, "000000000001", "bob", append_id="key")
     again = await amendments.approve(CHAIN, "000000000001", "bob", append_id="key")
     assert (again.record, again.repeated) == (first.record, True)
@@ -131,28 +136,32 @@ async def test_a_repeated_decision_returns_the_first(amendments: Amendments) -> 
 @pytest.mark.parametrize("category", ["Other", "", 7, None, ["other"], {"a": 1}])
 async def test_an_unlisted_category_is_rejected(amendments: Amendments, category: Any) -> None:
     """The error has the sent and the allowed categories, also for values of other types."""
-    kind, _, details = await refusal(amendments.create(CHAIN, "ann", body(ReasonCategory=category), STRICT))
+    kind, _, details = await catch_rejection(
+        amendments.create(CHAIN, "ann", build_body(ReasonCategory=category), STRICT)
+    )
     assert (kind, details["sent"], details["allowed"]) == (Kind.INVALID, category, ["data-entry-error", "other"])
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u200b", "\u2060 \ufeff\u00ad\u3000"])
 async def test_an_empty_required_reason_is_rejected(amendments: Amendments, text: str) -> None:
     """A reason of invisible characters is empty; the workspace's policy decides if a reason is required."""
-    assert (await refusal(amendments.create(CHAIN, "ann", body(ReasonText=text), STRICT)))[0] is Kind.INVALID
-    await amendments.create(CHAIN, "ann", body(ReasonText=f"{text}."), STRICT)
-    await amendments.create(CHAIN, "ann", body(ReasonText=""), LAX)
+    assert (await catch_rejection(amendments.create(CHAIN, "ann", build_body(ReasonText=text), STRICT)))[
+        0
+    ] is Kind.INVALID
+    await amendments.create(CHAIN, "ann", build_body(ReasonText=f"{text}."), STRICT)
+    await amendments.create(CHAIN, "ann", build_body(ReasonText=""), LAX)
 
 
-async def test_pending_queries_exclude_decided_amendments(amendments: Amendments, plant: Ledger) -> None:
+async def test_pending_queries_exclude_decided_amendments(amendments: Amendments, ledger: Ledger) -> None:
     """``pending`` excludes decided amendments; the other states include the decisions."""
     for number in range(6):
-        await amendments.create(CHAIN, "ann" if number % 2 else "amy", body(EntityID=f"S-{number % 3}"), STRICT)
+        await amendments.create(CHAIN, "ann" if number % 2 else "amy", build_body(EntityID=f"S-{number % 3}"), STRICT)
     await amendments.approve(CHAIN, "000000000002", "bob")
     await amendments.reject(CHAIN, "000000000005", "bob", None)
-    await amendments.create(CHAIN, "ann", body(), LAX)
+    await amendments.create(CHAIN, "ann", build_body(), LAX)
 
     async def sequences(limit: int = 100, offset: int = 0, **wanted: Any) -> tuple[list[int], bool]:
-        answer = await query_amendments(plant.store, CHAIN, AmendmentFilters(**wanted), limit=limit, offset=offset)
+        answer = await query_amendments(ledger.store, CHAIN, AmendmentFilters(**wanted), limit=limit, offset=offset)
         assert answer.scanned >= len(answer.records)
         return [record.sequence for record in answer.records], answer.has_more
 
@@ -182,7 +191,7 @@ def test_an_event_has_only_its_own_members() -> None:
     assert EventBody.model_validate(sent).to_event() == {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
 
 
-async def refusal(work: Any) -> tuple[Kind, str, dict[str, Any]]:
+async def catch_rejection(work: Any) -> tuple[Kind, str, dict[str, Any]]:
     """Return kind, code and members of the expected error."""
     with pytest.raises(WorkspaceError) as caught:
         await work

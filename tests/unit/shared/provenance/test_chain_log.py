@@ -24,22 +24,22 @@ async def workspace() -> str:
     return "plant-a"
 
 
-def engine(store: FaultyStore, **options: Any) -> ChainLog:
+def build_engine(store: FaultyStore, **options: Any) -> ChainLog:
     """Return an engine without delays between attempts."""
     return ChainLog(store, workspace, jitter=lambda: 0.0, **options)
 
 
-def event(name: str, size: int = 0) -> dict[str, Any]:
+def build_event(name: str, size: int = 0) -> dict[str, Any]:
     """Return an event with a name."""
     return {"ActionType": "A", "EntityType": "T", "EntityID": name, "AfterState": {"filler": '"' * size}}
 
 
 def append(log: ChainLog, name: str, *, size: int = 0, **options: Any) -> Awaitable[AppendResult]:
     """Append an event with a name."""
-    return log.append(CHAIN, draft_event("u", event(name, size)), **options)
+    return log.append(CHAIN, draft_event("u", build_event(name, size)), **options)
 
 
-def stored(store: FaultyStore) -> list[str]:
+def read_names(store: FaultyStore) -> list[str]:
     """Return the names in the chain after verifying it."""
     records = [parse_record(record.canonical, record.hash) for record in store.chains.get(CHAIN, [])]
     assert find_first_fault(records, genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
@@ -51,14 +51,14 @@ def stored(store: FaultyStore) -> list[str]:
 async def test_waiting_appends_are_batched() -> None:
     """Appends that arrive during a commit are stored in batches of the maximum size."""
     store = FaultyStore()
-    log = engine(store)
+    log = build_engine(store)
     await append(log, "first")
     store.gate.clear()
     waiting = [asyncio.ensure_future(append(log, str(number))) for number in range(12)]
     await asyncio.sleep(0.01)
     store.gate.set()
     await asyncio.gather(*waiting)
-    assert stored(store) == ["first", *map(str, range(12))]
+    assert read_names(store) == ["first", *map(str, range(12))]
     assert store.batches == [1, 5, 5, 2]
     assert log._appenders == {}
 
@@ -66,9 +66,9 @@ async def test_waiting_appends_are_batched() -> None:
 async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
     """Records that weigh more than their length do not exceed the weight of a batch."""
     store = FaultyStore(max_batch_weight=4_000)
-    log = engine(store)
+    log = build_engine(store)
     await asyncio.gather(*(append(log, str(number), size=300) for number in range(9)))
-    assert sorted(stored(store)) == sorted(map(str, range(9)))
+    assert sorted(read_names(store)) == sorted(map(str, range(9)))
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
 async def test_an_append_is_stored_once_after_each_outcome(outcome: AppendOutcome) -> None:
     """An append is stored once if the store lost it, stored it, stores it later, or another process interfered."""
     store = FaultyStore(outcomes=[outcome] * 3)
-    appended = await append(engine(store), "mine", append_id="a")
-    assert [name for name in stored(store) if name == "mine"] == ["mine"]
+    appended = await append(build_engine(store), "mine", append_id="a")
+    assert [name for name in read_names(store) if name == "mine"] == ["mine"]
     assert not appended.repeated
     assert json.loads(appended.record.canonical)["EntityID"] == "mine"
 
@@ -87,18 +87,18 @@ async def test_an_append_is_stored_once_after_each_outcome(outcome: AppendOutcom
 async def test_an_unavailable_store_is_retried_after_an_unknown_outcome() -> None:
     """After a request was sent, an unavailable store is retried instead of reporting a failure."""
     store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_STORED])
-    log = engine(store)
+    log = build_engine(store)
     waiting = asyncio.ensure_future(append(log, "mine"))
     await store.started.wait()
     store.read_failures = 5
     await waiting
-    assert stored(store) == ["mine"]
+    assert read_names(store) == ["mine"]
 
 
 async def test_a_silent_store_is_reported_as_unknown_outcome() -> None:
     """The caller learns that the record may be stored; repeating the same id returns it."""
     store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_LATE])
-    log = engine(store, give_up_seconds=0.05)
+    log = build_engine(store, give_up_seconds=0.05)
     waiting = asyncio.ensure_future(append(log, "mine", append_id="a"))
     await store.started.wait()
     store.read_failures = 10**9
@@ -107,27 +107,27 @@ async def test_a_silent_store_is_reported_as_unknown_outcome() -> None:
     assert caught.value.code == "PROVENANCE_OUTCOME_UNKNOWN"
     store.read_failures = 0
     await append(log, "mine", append_id="a")
-    assert stored(store) == ["mine"]
+    assert read_names(store) == ["mine"]
 
 
 async def test_an_unavailable_store_is_reported_at_once() -> None:
     """An unavailable store causes an immediate error; nothing was written, and later appends succeed."""
     store = FaultyStore(outcomes=[AppendOutcome.UNAVAILABLE])
-    log = engine(store)
+    log = build_engine(store)
     with pytest.raises(WorkspaceError) as caught:
         await append(log, "mine")
     assert caught.value.code == "PROVENANCE_UNAVAILABLE"
     await append(log, "next")
-    assert stored(store) == ["next"]
+    assert read_names(store) == ["next"]
 
 
 async def test_the_same_append_id_is_stored_once() -> None:
     """A repeat returns the first record, also if both are in progress at once."""
     store = FaultyStore()
-    log = engine(store)
+    log = build_engine(store)
     together = await asyncio.gather(*(append(log, "mine", append_id="a") for _ in range(4)))
     again = await append(log, "other content", append_id="a")
-    assert stored(store) == ["mine"]
+    assert read_names(store) == ["mine"]
     assert all(answer.record.hash == together[0].record.hash for answer in (*together, again))
     assert [answer.repeated for answer in together] == [False, True, True, True]
 
@@ -136,20 +136,20 @@ async def test_cancellation_during_provisioning_stores_nothing() -> None:
     """An append that is cancelled during provisioning is dropped."""
     store = FaultyStore()
     store.gate.clear()
-    log = engine(store)
+    log = build_engine(store)
     gone = asyncio.ensure_future(append(log, "gone"))
     stays = asyncio.ensure_future(append(log, "stays"))
     await asyncio.sleep(0.01)
     gone.cancel()
     store.gate.set()
     await stays
-    assert (stored(store), store.provisioned[CHAIN]) == (["stays"], 1)
+    assert (read_names(store), store.provisioned[CHAIN]) == (["stays"], 1)
 
 
 async def test_cancellation_after_sending_loses_nothing() -> None:
     """An append that is cancelled after it was sent is completed, for every outcome."""
     store = FaultyStore()
-    log = engine(store)
+    log = build_engine(store)
     await append(log, "first")
     store.gate.clear()
     store.started.clear()
@@ -160,14 +160,14 @@ async def test_cancellation_after_sending_loses_nothing() -> None:
     await asyncio.sleep(0)
     store.gate.set()
     await log.close()
-    assert stored(store) == ["first", "gone"]
+    assert read_names(store) == ["first", "gone"]
 
 
 async def test_the_queue_is_bounded() -> None:
     """Appends beyond the queue limit are rejected with a retry time, and later ones succeed again."""
     store = FaultyStore()
     store.gate.clear()
-    log = engine(store, max_queued_bytes=2 * draft_event("u", event("0")).size)
+    log = build_engine(store, max_queued_bytes=2 * draft_event("u", build_event("0")).size)
     waiting = [asyncio.ensure_future(append(log, str(number))) for number in range(2)]
     await asyncio.sleep(0.01)
     with pytest.raises(WorkspaceError) as caught:
@@ -176,7 +176,7 @@ async def test_the_queue_is_bounded() -> None:
     store.gate.set()
     await asyncio.gather(*waiting)
     await append(log, "again")
-    assert stored(store) == ["0", "1", "again"]
+    assert read_names(store) == ["0", "1", "again"]
 
 
 async def test_a_check_is_repeated_after_a_conflict() -> None:
@@ -190,9 +190,9 @@ async def test_a_check_is_repeated_after_a_conflict() -> None:
             raise invalid("it", "came too late")
 
     with pytest.raises(WorkspaceError) as caught:
-        await append(engine(store), "mine", check=check)
+        await append(build_engine(store), "mine", check=check)
     assert (caught.value.kind, seen) == (Kind.INVALID, [0, 1])
-    assert stored(store) == ["x"]
+    assert read_names(store) == ["x"]
 
 
 async def test_exclusive_appends_see_each_other() -> None:
@@ -203,12 +203,12 @@ async def test_exclusive_appends_see_each_other() -> None:
         if store.chains.get(CHAIN):
             raise invalid("it", "is decided")
 
-    log = engine(store)
+    log = build_engine(store)
     outcomes = await asyncio.gather(
         *(append(log, str(number), check=check, exclusive="decision") for number in range(4)), return_exceptions=True
     )
     assert [isinstance(outcome, AppendResult) for outcome in outcomes] == [True, False, False, False]
-    assert stored(store) == ["0"]
+    assert read_names(store) == ["0"]
 
 
 FATES = st.lists(st.sampled_from(list(AppendOutcome)), max_size=12)
@@ -224,7 +224,7 @@ async def test_no_sequence_of_events_loses_or_repeats_records(
 ) -> None:
     """In any mix of faults, cancellations, repeats and writers, a success is stored once, others at most once."""
     store = FaultyStore(outcomes=list(outcomes), max_batch_weight=6_000)
-    log = engine(store)
+    log = build_engine(store)
     steps = iter(range(10**6))
 
     async def caller(number: int, repeats: int, size: int) -> str:
@@ -246,7 +246,7 @@ async def test_no_sequence_of_events_loses_or_repeats_records(
             tasks[-1].cancel()
     results = await asyncio.gather(*tasks, return_exceptions=True)
     await log.close()
-    names = [name for name in stored(store) if name != "x"]
+    names = [name for name in read_names(store) if name != "x"]
     assert len(names) == len(set(names))
     succeeded = {result for result in results if isinstance(result, str)}
     assert succeeded <= set(names)

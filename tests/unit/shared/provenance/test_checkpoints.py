@@ -25,24 +25,24 @@ from shared.provenance.merkle import CompactRange, is_consistent, is_included
 from shared.provenance.notes import NoteError, VerifierKey, open_checkpoint, origin_of, verify_note
 from shared.provenance.ports import ChainKey, ChainStore, Target
 from shared.timestamps import now
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, open_ledger
 
 
 @pytest.fixture
-async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """Two chains."""
-    async with ledger(tmp_path) as opened:
+    async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, 7)
         await opened.fill(BATCH, 3)
         yield opened
 
 
-async def leaves(plant: Ledger, chain: ChainKey) -> list[bytes]:
+async def read_leaves(ledger: Ledger, chain: ChainKey) -> list[bytes]:
     """Return the leaf data of a chain."""
-    return [bytes.fromhex(record.hash) for record in await plant.records(chain)]
+    return [bytes.fromhex(record.hash) for record in await ledger.records(chain)]
 
 
-def notes_in(folder: Path) -> list[Path]:
+def list_notes(folder: Path) -> list[Path]:
     """Return the files of notes under a folder."""
     return [file for file in folder.rglob("*") if file.is_file() and file.name.isdigit()]
 
@@ -55,7 +55,7 @@ async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
         newest = await store.newest(name_prefix(PLATFORM))
         assert newest is not None
         assert (newest.name, newest.note) == (checkpoint_name(PLATFORM, size), str(size).encode())
-    for file in notes_in(tmp_path):
+    for file in list_notes(tmp_path):
         assert len(file.relative_to(tmp_path / name_prefix(PLATFORM)).parts) == 3
     await store.save_state(f"{name_prefix(PLATFORM)}tree", b"")
     (tmp_path / name_prefix(PLATFORM) / "001000" / "000").mkdir(parents=True)
@@ -64,18 +64,18 @@ async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
     assert newest.note == b"999999999"
 
 
-async def test_a_checkpoint_is_a_signed_note(plant: Ledger) -> None:
+async def test_a_checkpoint_is_a_signed_note(ledger: Ledger) -> None:
     """A checkpoint has origin, size and root, a blank line, and an ECDSA signature with the key's id, as in C2SP."""
-    made = await plant.checkpoints.create(BATCH)
+    made = await ledger.checkpoints.create(BATCH)
     assert made is not None
     text, _, signature = made.note.decode().rpartition("\n\n")
     origin, size, root = text.split("\n")
     assert origin == "oi-provenance/plant-a/DomainEvents/batch%2F7%20%2B%C3%BC"
     tree = CompactRange()
-    tree.append(await leaves(plant, BATCH))
+    tree.append(await read_leaves(ledger, BATCH))
     assert (size, base64.b64decode(root)) == ("3", tree.root())
     dash, name, encoded = signature.removesuffix("\n").split(" ")
-    key = await plant.checkpoints.verifier_key()
+    key = await ledger.checkpoints.verifier_key()
     raw = base64.b64decode(encoded)
     assert (dash, name, raw[:4]) == ("\u2014", "oi-provenance/plant-a", key.key_id)
     key.public_key().verify(raw[4:], f"{text}\n".encode(), ec.ECDSA(hashes.SHA256()))
@@ -83,41 +83,41 @@ async def test_a_checkpoint_is_a_signed_note(plant: Ledger) -> None:
     assert str(key).split("+", 2)[2].startswith("AjBZ")
 
 
-async def test_checkpoints_are_created_for_grown_chains(plant: Ledger) -> None:
+async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
     """Each chain is signed once for each size, and again after it has grown."""
-    assert await plant.checkpoints.create_all() == 2
-    assert await plant.checkpoints.create_all() == 0
-    await plant.fill(PLATFORM, 1)
-    assert await plant.checkpoints.create_all() == 1
-    current = await plant.checkpoints.current(PLATFORM)
+    assert await ledger.checkpoints.create_all() == 2
+    assert await ledger.checkpoints.create_all() == 0
+    await ledger.fill(PLATFORM, 1)
+    assert await ledger.checkpoints.create_all() == 1
+    current = await ledger.checkpoints.current(PLATFORM)
     assert (current.checkpoint.size, current.stored.name) == (8, checkpoint_name(PLATFORM, 8))
-    assert current.last_hash == (await plant.records(PLATFORM))[-1].hash
+    assert current.last_hash == (await ledger.records(PLATFORM))[-1].hash
 
 
-async def test_working_state_is_not_trusted(plant: Ledger) -> None:
+async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
     """Changed, truncated or missing working state is computed again, and the next checkpoint is correct."""
-    await plant.checkpoints.create(PLATFORM)
-    state = plant.folder / "checkpoints" / f"{name_prefix(PLATFORM)}tree.state"
+    await ledger.checkpoints.create(PLATFORM)
+    state = ledger.folder / "checkpoints" / f"{name_prefix(PLATFORM)}tree.state"
     said = json.loads(state.read_text())
     spoilt: list[dict[str, Any]] = [{"nodes": said["nodes"][::-1]}, {"last": "ab"}, {"last": "x"}, {"last": 5}]
     spoilt += [{"last": genesis_hash(WORKSPACE, "PlatformConfig")}]
     for text in ("", "{}", '{"size":7,"nodes":[]}', *(json.dumps(said | change) for change in spoilt)):
         state.write_text(text)
-        await plant.fill(PLATFORM, 1)
-        made = await plant.checkpoints.create(PLATFORM)
+        await ledger.fill(PLATFORM, 1)
+        made = await ledger.checkpoints.create(PLATFORM)
         assert made is not None
         tree = CompactRange()
-        tree.append(await leaves(plant, PLATFORM))
-        assert (await plant.checkpoints.open(PLATFORM, made)).root == tree.root()
+        tree.append(await read_leaves(ledger, PLATFORM))
+        assert (await ledger.checkpoints.open(PLATFORM, made)).root == tree.root()
 
 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("appended", [1, 4, 7])
-async def test_a_restored_older_chain_is_not_signed(plant: Ledger, state: str, appended: int) -> None:
+async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, appended: int) -> None:
     """An older copy of the file that has grown past the last checkpoint is not signed, with any working state."""
-    older = await plant.records(PLATFORM)
-    await plant.fill(PLATFORM, 4)
-    await plant.checkpoints.create(PLATFORM)
+    older = await ledger.records(PLATFORM)
+    await ledger.fill(PLATFORM, 4)
+    await ledger.checkpoints.create(PLATFORM)
     last = older[-1]
 
     def rolled_back(file: sqlite3.Connection) -> None:
@@ -125,18 +125,18 @@ async def test_a_restored_older_chain_is_not_signed(plant: Ledger, state: str, a
         head = (last.sequence, last.hash, last.projection["Timestamp"])
         file.execute("UPDATE chains SET (sequence, hash, timestamp) = (?, ?, ?) WHERE chain = 1", head)
 
-    plant.tamper(rolled_back)
-    spoil(plant, state)
-    await plant.fill(PLATFORM, 4 + appended)
-    await assert_not_signed(plant)
+    ledger.tamper(rolled_back)
+    damage_state(ledger, state)
+    await ledger.fill(PLATFORM, 4 + appended)
+    await assert_not_signed(ledger)
 
 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("mended", ["Hash and head", "Hash", "nothing"])
-async def test_an_edited_last_record_is_not_signed(plant: Ledger, state: str, mended: str) -> None:
+async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, mended: str) -> None:
     """The last record of a checkpoint is compared with the signed leaf."""
-    await plant.checkpoints.create(PLATFORM)
-    last = (await plant.records(PLATFORM))[-1]
+    await ledger.checkpoints.create(PLATFORM)
+    last = (await ledger.records(PLATFORM))[-1]
     text = fast_jcs(json.loads(last.canonical) | {"Description": "edited"})
 
     def edited(file: sqlite3.Connection) -> None:
@@ -148,18 +148,18 @@ async def test_an_edited_last_record_is_not_signed(plant: Ledger, state: str, me
             file.execute("UPDATE chains SET hash = ? WHERE chain = 1", (digest(text),))
 
     if mended == "Hash and head":
-        plant.tamper(edited)
-        await plant.fill(PLATFORM, 2)
+        ledger.tamper(edited)
+        await ledger.fill(PLATFORM, 2)
     else:
-        await plant.fill(PLATFORM, 2)
-        plant.tamper(edited)
-    spoil(plant, state)
-    await assert_not_signed(plant)
+        await ledger.fill(PLATFORM, 2)
+        ledger.tamper(edited)
+    damage_state(ledger, state)
+    await assert_not_signed(ledger)
 
 
-def spoil(plant: Ledger, how: str) -> None:
+def damage_state(ledger: Ledger, how: str) -> None:
     """Delete the working state, or change it to the format without the last leaf."""
-    file = plant.folder / "checkpoints" / f"{name_prefix(PLATFORM)}tree.state"
+    file = ledger.folder / "checkpoints" / f"{name_prefix(PLATFORM)}tree.state"
     if how == "lost":
         file.unlink()
     elif how != "kept":
@@ -169,20 +169,20 @@ def spoil(plant: Ledger, how: str) -> None:
         file.write_text(json.dumps({"size": tree.size, "nodes": [node.hex() for node in tree.nodes]}))
 
 
-async def assert_not_signed(plant: Ledger) -> None:
+async def assert_not_signed(ledger: Ledger) -> None:
     """Assert that no checkpoint is created and the newest one is unchanged."""
-    before = await plant.checkpoints.find_newest(PLATFORM)
+    before = await ledger.checkpoints.find_newest(PLATFORM)
     with pytest.raises(WorkspaceError) as caught:
-        await plant.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"
-    assert await plant.checkpoints.find_newest(PLATFORM) == before
+    assert await ledger.checkpoints.find_newest(PLATFORM) == before
 
 
-async def test_a_time_before_the_checkpoint_is_not_signed(plant: Ledger) -> None:
+async def test_a_time_before_the_checkpoint_is_not_signed(ledger: Ledger) -> None:
     """The time of the first new record is compared with the last signed one."""
-    await plant.checkpoints.create(PLATFORM)
-    await plant.fill(PLATFORM, 1)
-    last = (await plant.records(PLATFORM))[-1]
+    await ledger.checkpoints.create(PLATFORM)
+    await ledger.fill(PLATFORM, 1)
+    last = (await ledger.records(PLATFORM))[-1]
     value = json.loads(last.canonical) | {"Timestamp": "2026-01-01T00:00:00.000000Z"}
 
     def rewritten(file: sqlite3.Connection) -> None:
@@ -192,34 +192,34 @@ async def test_a_time_before_the_checkpoint_is_not_signed(plant: Ledger) -> None
         file.execute(sql, (*fields, last.sequence))
         file.execute("UPDATE chains SET (hash, timestamp) = (?, ?) WHERE chain = 1", fields[1:])
 
-    plant.tamper(rewritten)
+    ledger.tamper(rewritten)
     with pytest.raises(WorkspaceError, match="earlier than the time of") as caught:
-        await plant.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"
-    assert (await plant.verify(PLATFORM)).broken_at == record_id(last.sequence)
+    assert (await ledger.verify(PLATFORM)).broken_at == record_id(last.sequence)
 
 
-async def test_a_broken_chain_is_not_signed(plant: Ledger) -> None:
+async def test_a_broken_chain_is_not_signed(ledger: Ledger) -> None:
     """A chain with invalid records is not signed until it is repaired; other chains are."""
-    await plant.checkpoints.create(PLATFORM)
-    await plant.fill(PLATFORM, 2)
-    plant.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1 AND sequence = 9"))
+    await ledger.checkpoints.create(PLATFORM)
+    await ledger.fill(PLATFORM, 2)
+    ledger.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1 AND sequence = 9"))
     with pytest.raises(WorkspaceError) as caught:
-        await plant.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"
-    assert await plant.checkpoints.create_all() == 1
-    plant.tamper(lambda file: file.execute("UPDATE records SET user_id = 'editor' WHERE chain = 1 AND sequence = 9"))
-    assert await plant.checkpoints.create_all() == 1
+    assert await ledger.checkpoints.create_all() == 1
+    ledger.tamper(lambda file: file.execute("UPDATE records SET user_id = 'editor' WHERE chain = 1 AND sequence = 9"))
+    assert await ledger.checkpoints.create_all() == 1
 
 
-async def test_invalid_notes_are_rejected(plant: Ledger, tmp_path: Path) -> None:
+async def test_invalid_notes_are_rejected(ledger: Ledger, tmp_path: Path) -> None:
     """Notes with another key, another chain, changed text or an invalid format are rejected."""
-    made = await plant.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
-    key = await plant.checkpoints.verifier_key()
+    key = await ledger.checkpoints.verifier_key()
     origin = origin_of(WORKSPACE, "PlatformConfig")
     assert open_checkpoint(made.note, key, origin).size == 7
-    async with ledger(tmp_path / "second") as second:
+    async with open_ledger(tmp_path / "second") as second:
         stranger = await second.checkpoints.verifier_key()
     for note, by, of in (
         (made.note, stranger, origin), (made.note, key, origin + "x"),
@@ -231,12 +231,12 @@ async def test_invalid_notes_are_rejected(plant: Ledger, tmp_path: Path) -> None
             open_checkpoint(note, by, of)
 
 
-async def test_signatures_of_others_are_ignored(plant: Ledger) -> None:
+async def test_signatures_of_others_are_ignored(ledger: Ledger) -> None:
     """Signature lines of unknown keys, such as those of witnesses, are ignored."""
-    made = await plant.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     other = made.note + b"\xe2\x80\x94 witness.example AAAAAAAA\n"
-    assert verify_note(other, await plant.checkpoints.verifier_key()).startswith(
+    assert verify_note(other, await ledger.checkpoints.verifier_key()).startswith(
         "oi-provenance/plant-a/PlatformConfig\n7\n"
     )
 
@@ -248,71 +248,71 @@ def test_invalid_verifier_keys_are_rejected(text: str) -> None:
         VerifierKey.parse(text)
 
 
-async def test_proofs_hold_against_the_signed_roots(plant: Ledger) -> None:
+async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
     """Proofs show that each record is in a checkpoint, and that a checkpoint contains the one before."""
-    first = await plant.checkpoints.create(PLATFORM)
-    await plant.fill(PLATFORM, 6)
-    second = await plant.checkpoints.create(PLATFORM)
+    first = await ledger.checkpoints.create(PLATFORM)
+    await ledger.fill(PLATFORM, 6)
+    second = await ledger.checkpoints.create(PLATFORM)
     assert first is not None
     assert second is not None
-    old, new = [await plant.checkpoints.open(PLATFORM, stored) for stored in (first, second)]
-    proofs = Proofs(plant.store, ChainTrees(plant.store))
-    for index, leaf in enumerate(await leaves(plant, PLATFORM)):
+    old, new = [await ledger.checkpoints.open(PLATFORM, stored) for stored in (first, second)]
+    proofs = Proofs(ledger.store, ChainTrees(ledger.store))
+    for index, leaf in enumerate(await read_leaves(ledger, PLATFORM)):
         proof = await proofs.prove_inclusion(PLATFORM, index + 1, new.size)
         assert is_included(leaf, proof.leaf_index, proof.size, proof.hashes, new.root)
     between = await proofs.prove_consistency(PLATFORM, old.size, new.size)
     assert is_consistent(old.size, new.size, old.root, new.root, between.hashes)
 
 
-async def test_proofs_use_cached_roots(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Roots of complete subtrees are cached: a second proof reads fewer hashes and is the same."""
     monkeypatch.setattr(chain_trees, "SUBTREE_LEAVES", 4)
-    await plant.fill(PLATFORM, 30)
-    proofs, reads = Proofs(plant.store, ChainTrees(plant.store)), []
-    read = plant.store.hashes
+    await ledger.fill(PLATFORM, 30)
+    proofs, reads = Proofs(ledger.store, ChainTrees(ledger.store)), []
+    read = ledger.store.hashes
 
     async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         reads.append(limit)
         return await read(chain, after, limit=limit)
 
-    monkeypatch.setattr(plant.store, "hashes", counted)
+    monkeypatch.setattr(ledger.store, "hashes", counted)
     first = await proofs.prove_inclusion(PLATFORM, 3, 37)
     before = sum(reads)
     reads.clear()
     assert await proofs.prove_inclusion(PLATFORM, 3, 37) == first
     assert (before, sum(reads)) == (36, 4)
     tree = CompactRange()
-    tree.append(await leaves(plant, PLATFORM))
+    tree.append(await read_leaves(ledger, PLATFORM))
     for sequence in (1, 4, 5, 32, 33, 37):
         proof = await proofs.prove_inclusion(PLATFORM, sequence, 37)
-        leaf = (await leaves(plant, PLATFORM))[sequence - 1]
+        leaf = (await read_leaves(ledger, PLATFORM))[sequence - 1]
         assert is_included(leaf, sequence - 1, 37, proof.hashes, tree.root())
 
 
-async def test_proofs_use_stored_roots_after_a_restart(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Roots of subtrees are stored with the checkpoints; damaged or missing ones are computed again and repaired."""
     for name, size in (("SUBTREE_LEAVES", 4), ("TILE_ROOTS", 4), ("TILE_LEAVES", 16)):
         monkeypatch.setattr(chain_trees, name, size)
-    notes = FileCheckpointStore(plant.folder / "checkpoints")
-    await plant.checkpoints.create(PLATFORM)
-    await plant.fill(PLATFORM, 30)
-    await plant.checkpoints.create(PLATFORM)
-    tiles = sorted((plant.folder / "checkpoints" / name_prefix(PLATFORM)).glob("roots-*.state"))
+    notes = FileCheckpointStore(ledger.folder / "checkpoints")
+    await ledger.checkpoints.create(PLATFORM)
+    await ledger.fill(PLATFORM, 30)
+    await ledger.checkpoints.create(PLATFORM)
+    tiles = sorted((ledger.folder / "checkpoints" / name_prefix(PLATFORM)).glob("roots-*.state"))
     assert [len(await Tiles(notes, name_prefix).load(PLATFORM, tile)) for tile in range(4)] == [4, 4, 1, 0]
     tree = CompactRange()
-    tree.append(every := await leaves(plant, PLATFORM))
+    tree.append(every := await read_leaves(ledger, PLATFORM))
     reads: list[int] = []
-    read = plant.store.hashes
+    read = ledger.store.hashes
 
     async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         reads.append(limit)
         return await read(chain, after, limit=limit)
 
-    monkeypatch.setattr(plant.store, "hashes", counted)
+    monkeypatch.setattr(ledger.store, "hashes", counted)
 
     async def hashes_read() -> int:
         reads.clear()
-        proof = await Proofs(plant.store, ChainTrees(plant.store, Tiles(notes, name_prefix))).prove_inclusion(
+        proof = await Proofs(ledger.store, ChainTrees(ledger.store, Tiles(notes, name_prefix))).prove_inclusion(
             PLATFORM, 3, 37
         )
         assert is_included(every[2], 2, 37, proof.hashes, tree.root())
@@ -325,18 +325,18 @@ async def test_proofs_use_stored_roots_after_a_restart(plant: Ledger, monkeypatc
     for tile in tiles:
         tile.unlink()
     assert await hashes_read() == 36
-    await plant.fill(PLATFORM, 3)
-    await plant.checkpoints.create(PLATFORM)
+    await ledger.fill(PLATFORM, 3)
+    await ledger.checkpoints.create(PLATFORM)
     assert await hashes_read() == 4
 
 
 @pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
-async def test_proofs_beyond_the_chain_are_rejected(plant: Ledger, sequence: int, size: int) -> None:
+async def test_proofs_beyond_the_chain_are_rejected(ledger: Ledger, sequence: int, size: int) -> None:
     """Sizes and sequences beyond the chain are errors of the caller."""
     with pytest.raises(WorkspaceError):
-        await Proofs(plant.store, ChainTrees(plant.store)).prove_inclusion(PLATFORM, sequence, size)
+        await Proofs(ledger.store, ChainTrees(ledger.store)).prove_inclusion(PLATFORM, sequence, size)
     with pytest.raises(WorkspaceError):
-        await Proofs(plant.store, ChainTrees(plant.store)).prove_consistency(PLATFORM, sequence, size)
+        await Proofs(ledger.store, ChainTrees(ledger.store)).prove_consistency(PLATFORM, sequence, size)
 
 
 async def test_notes_are_created_once(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ async def test_notes_are_created_once(tmp_path: Path) -> None:
     stored = await store.newest(name[:-12])
     assert stored is not None
     assert (stored.name, stored.note) == (name, b"first")
-    (file,) = notes_in(tmp_path)
+    (file,) = list_notes(tmp_path)
     assert file.stat().st_mode & 0o222 == 0
     assert await store.newest("DomainEvents/none/") is None
 
@@ -366,21 +366,21 @@ class CallRecorder:
         return getattr(self._store, name)
 
 
-async def test_a_sweep_without_changes_makes_one_call(plant: Ledger) -> None:
+async def test_a_sweep_without_changes_makes_one_call(ledger: Ledger) -> None:
     """A sweep without changes makes a single call to the store, also if a chain is broken."""
     for scope in range(20):
-        await plant.fill(ChainKey(Target.DOMAIN_EVENTS, f"s{scope}"), 1)
-    plant.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1"))
+        await ledger.fill(ChainKey(Target.DOMAIN_EVENTS, f"s{scope}"), 1)
+    ledger.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1"))
     moment = now()
-    store = CallRecorder(plant.store)
-    checkpoints = plant.checkpoints
+    store = CallRecorder(ledger.store)
+    checkpoints = ledger.checkpoints
     checkpoints._store = cast("ChainStore", store)
     checkpoints._clock = lambda: moment
     assert await checkpoints.create_all() == 21
     moment += timedelta(hours=1)
     assert await checkpoints.create_all() == 0
     store.asked.clear()
-    listed = [chain async for chain, _ in plant.store.tips(checkpoints._swept_from)]
+    listed = [chain async for chain, _ in ledger.store.tips(checkpoints._swept_from)]
     assert listed == []
     sweeps = [len(store.asked) for _ in range(8) if await checkpoints.create_all() == 0]
     assert [after - before for before, after in pairwise([0, *sweeps])].count(1) >= 5
@@ -388,7 +388,7 @@ async def test_a_sweep_without_changes_makes_one_call(plant: Ledger) -> None:
     assert broken == PLATFORM
 
 
-async def test_a_broken_chain_is_retried_at_growing_intervals(plant: Ledger) -> None:
+async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) -> None:
     """A broken chain is retried after 1, 2, 4, 8 and at most 64 sweeps; after its repair it is signed."""
     failures, tried = RetrySchedule(), []
     failures.add(PLATFORM)
@@ -402,13 +402,13 @@ async def test_a_broken_chain_is_retried_at_growing_intervals(plant: Ledger) -> 
     assert failures.start_sweep() == []
 
 
-async def test_changed_heads_are_found_without_reading_all(plant: Ledger) -> None:
+async def test_changed_heads_are_found_without_reading_all(ledger: Ledger) -> None:
     """Changed chains are listed from an index, page by page, each chain once."""
     plan: list[str] = []
-    plant.tamper(lambda file: plan.extend(row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {CHANGED}", ("", 0, 9))))
+    ledger.tamper(lambda file: plan.extend(row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {CHANGED}", ("", 0, 9))))
     assert len(plan) == 1
     assert "USING INDEX chains_by_time" in plan[0]
     rows = [(number + 9, str(number)) for number in range(520)]
-    plant.tamper(lambda file: file.executemany("INSERT INTO chains VALUES (?, 'DomainEvents', ?, 1, '', 'z')", rows))
-    chains = [chain async for chain, _ in plant.store.tips()]
+    ledger.tamper(lambda file: file.executemany("INSERT INTO chains VALUES (?, 'DomainEvents', ?, 1, '', 'z')", rows))
+    chains = [chain async for chain, _ in ledger.store.tips()]
     assert len(chains) == len(set(chains)) == 522

@@ -17,12 +17,12 @@ from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, Filters, Target
 from shared.provenance.queries import AuditQueryResult, export, query
 from shared.provenance.verify import main
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, open_ledger
 
 COUNT = 6
 CHAIN = "(SELECT chain FROM chains WHERE target = 'PlatformConfig')"
 POLICY = AmendmentPolicy(approval_required=True, reason_text_required=False, reason_categories=("other",))
-CORRECTION = AmendmentBody.model_validate(
+AMENDMENT = AmendmentBody.model_validate(
     {
         "EntityType": "T",
         "EntityID": "e",
@@ -36,16 +36,16 @@ CORRECTION = AmendmentBody.model_validate(
 
 
 @pytest.fixture
-async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """A chain of six records in a table without constraints, and one of another scope."""
-    async with ledger(tmp_path) as opened:
+    async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)
-        opened.tamper(_unbound)
+        opened.tamper(_remove_constraints)
         yield opened
 
 
-def _unbound(connection: sqlite3.Connection) -> None:
+def _remove_constraints(connection: sqlite3.Connection) -> None:
     """Recreate the table without its constraints."""
     (text,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'records'").fetchone()
     connection.execute("ALTER TABLE records RENAME TO kept")
@@ -59,7 +59,7 @@ def _unbound(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE kept")
 
 
-def put(column: str, value: str) -> Callable[[sqlite3.Connection], Any]:
+def damage_column(column: str, value: str) -> Callable[[sqlite3.Connection], Any]:
     """Return a function that damages one column of the fourth record."""
     sql = f"UPDATE records SET {column} = {value} WHERE chain = {CHAIN} AND sequence = 4"
     return lambda connection: connection.execute(sql)
@@ -91,7 +91,7 @@ DAMAGE = {
 }
 
 
-def records_of(answer: AuditQueryResult) -> list[dict[str, Any]]:
+def parse_records(answer: AuditQueryResult) -> list[dict[str, Any]]:
     """Return the records in the form of replies."""
     found: list[dict[str, Any]] = json.loads(answer.json_array())
     return found
@@ -99,28 +99,28 @@ def records_of(answer: AuditQueryResult) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", DAMAGE)
 async def test_a_damaged_record_is_named_and_others_are_readable(
-    plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]
+    ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Verification stops at the damaged record; queries, exports and the offline verifier show a placeholder."""
     column, value, how = DAMAGE[name]
-    sound = records_of(await query(plant.store, PLATFORM, Filters()))
-    plant.tamper(put(column, value))
+    sound = parse_records(await query(ledger.store, PLATFORM, Filters()))
+    ledger.tamper(damage_column(column, value))
     for named in (None, 4):
-        verdict = await plant.verify(PLATFORM, named)
+        verdict = await ledger.verify(PLATFORM, named)
         assert (verdict.chain_valid, verdict.broken_at, verdict.empty) == (False, record_id(4), False)
         json.dumps(verdict.to_reply(PLATFORM)).encode()
     for filters in (Filters(), Filters(start="2020-01-01T00:00:00Z", end="2999-01-01T00:00:00Z")):
-        await query(plant.store, PLATFORM, filters)
-    answer = await query(plant.store, PLATFORM, Filters())
-    shown = records_of(answer)
+        await query(ledger.store, PLATFORM, filters)
+    answer = await query(ledger.store, PLATFORM, Filters())
+    shown = parse_records(answer)
     assert [record for record in shown if record["RecordID"] != record_id(4)] == [*sound[:2], *sound[3:]]
     assert list(answer.damaged) == ([record_id(4)] if how == DAMAGED else [])
     assert ("Damaged" in shown[2]) == (how == DAMAGED)
     if column not in ("canonical", "hash"):
         return
     assert how != REWRITTEN or shown == sound
-    file = plant.folder / "export.json"
-    file.write_bytes((await export(plant.store, PLATFORM, Filters())).json_array())
+    file = ledger.folder / "export.json"
+    file.write_bytes((await export(ledger.store, PLATFORM, Filters())).json_array())
     status = main([str(file), "--workspace", WORKSPACE, "--target", "PlatformConfig"])
     # An export contains the values, but not their stored form.
     assert status == (0 if how == REWRITTEN else 1)
@@ -138,19 +138,19 @@ MENDED = {
 
 
 @pytest.mark.parametrize("name", MENDED)
-async def test_ambiguous_content_is_damaged(plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_ambiguous_content_is_damaged(ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Content with duplicate names is replaced by a placeholder, even with a matching digest."""
     content = MENDED[name]
-    sound = records_of(await query(plant.store, PLATFORM, Filters()))
+    sound = parse_records(await query(ledger.store, PLATFORM, Filters()))
     sql = f"UPDATE records SET canonical = ?, hash = ? WHERE chain = {CHAIN} AND sequence = 4"
-    plant.tamper(lambda file: file.execute(sql, (content, digest(content))))
-    verdict = await plant.verify(PLATFORM, 4)
+    ledger.tamper(lambda file: file.execute(sql, (content, digest(content))))
+    verdict = await ledger.verify(PLATFORM, 4)
     assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(4))
-    answer = await export(plant.store, PLATFORM, Filters())
+    answer = await export(ledger.store, PLATFORM, Filters())
     shown = json.loads(answer.json_array(), object_pairs_hook=_once)
     assert [record for record in shown[::-1] if record["RecordID"] != record_id(4)] == [*sound[:2], *sound[3:]]
     assert list(answer.damaged) == [record_id(4)]
-    file = plant.folder / "export.json"
+    file = ledger.folder / "export.json"
     file.write_bytes(answer.json_array())
     assert main([str(file), "--workspace", WORKSPACE, "--target", "PlatformConfig"]) == 1
     assert f"broken at {record_id(4)}:" in capsys.readouterr().out
@@ -161,37 +161,37 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-async def test_content_stored_as_text_is_reported_and_shown(plant: Ledger) -> None:
+async def test_content_stored_as_text_is_reported_and_shown(ledger: Ledger) -> None:
     """Content with the same characters but another column type is shown, and verification reports it."""
-    sound = records_of(await query(plant.store, PLATFORM, Filters()))
-    plant.tamper(put("canonical", "CAST(canonical AS TEXT)"))
-    verdict = await plant.verify(PLATFORM, 4)
+    sound = parse_records(await query(ledger.store, PLATFORM, Filters()))
+    ledger.tamper(damage_column("canonical", "CAST(canonical AS TEXT)"))
+    verdict = await ledger.verify(PLATFORM, 4)
     assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(4))
     assert "not stored in its canonical form" in verdict.reason
-    answer = await query(plant.store, PLATFORM, Filters())
-    assert (records_of(answer), list(answer.damaged)) == (sound, [])
+    answer = await query(ledger.store, PLATFORM, Filters())
+    assert (parse_records(answer), list(answer.damaged)) == (sound, [])
 
 
 @pytest.mark.parametrize("column", ["sequence", "hash", "timestamp"])
 @pytest.mark.parametrize("value", ["x'ff'", "CAST(x'ff' AS TEXT)", "'many'"])
-async def test_a_damaged_head_is_found(plant: Ledger, column: str, value: str) -> None:
+async def test_a_damaged_head_is_found(ledger: Ledger, column: str, value: str) -> None:
     """Verification reports that head and records differ, including the time; the other chains are still signed."""
-    plant.tamper(lambda file: file.execute(f"UPDATE chains SET {column} = {value} WHERE target = 'PlatformConfig'"))
-    verdict = await plant.verify(PLATFORM)
+    ledger.tamper(lambda file: file.execute(f"UPDATE chains SET {column} = {value} WHERE target = 'PlatformConfig'"))
+    verdict = await ledger.verify(PLATFORM)
     assert not verdict.chain_valid
-    assert len(records_of(await query(plant.store, PLATFORM, Filters()))) == COUNT
-    assert BATCH in [chain async for chain, _ in plant.store.tips()]
-    await plant.checkpoints.create_all()
-    assert (await plant.checkpoints.current(BATCH)).checkpoint.size == 2
+    assert len(parse_records(await query(ledger.store, PLATFORM, Filters()))) == COUNT
+    assert BATCH in [chain async for chain, _ in ledger.store.tips()]
+    await ledger.checkpoints.create_all()
+    assert (await ledger.checkpoints.current(BATCH)).checkpoint.size == 2
 
 
-async def test_a_head_without_valid_target_is_ignored(plant: Ledger) -> None:
+async def test_a_head_without_valid_target_is_ignored(ledger: Ledger) -> None:
     """A head item without a valid container is not treated as a chain."""
-    plant.tamper(lambda file: file.execute("INSERT INTO chains VALUES (99, 'Nothing', '', 1, '', '2026')"))
-    assert {chain async for chain, _ in plant.store.tips()} == {PLATFORM, BATCH}
+    ledger.tamper(lambda file: file.execute("INSERT INTO chains VALUES (99, 'Nothing', '', 1, '', '2026')"))
+    assert {chain async for chain, _ in ledger.store.tips()} == {PLATFORM, BATCH}
 
 
-def beyond(sequence: int, **changes: Any) -> Callable[[sqlite3.Connection], None]:
+def forge_past_head(sequence: int, **changes: Any) -> Callable[[sqlite3.Connection], None]:
     """Return a function that forges a record past the head item, linked to the last record by default."""
 
     def work(connection: sqlite3.Connection) -> None:
@@ -207,50 +207,50 @@ def beyond(sequence: int, **changes: Any) -> Callable[[sqlite3.Connection], None
     return work
 
 
-async def test_a_record_past_the_head_is_found(plant: Ledger) -> None:
+async def test_a_record_past_the_head_is_found(ledger: Ledger) -> None:
     """A record past the head item is named by its RecordID, at any position."""
-    plant.tamper(beyond(COUNT + 1))
-    plant.tamper(beyond(COUNT + 5))
-    verdict = await plant.verify(PLATFORM)
+    ledger.tamper(forge_past_head(COUNT + 1))
+    ledger.tamper(forge_past_head(COUNT + 5))
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, False, record_id(COUNT + 1))
     assert "past the end" in verdict.reason
 
 
-async def test_a_fork_past_the_head_is_found(plant: Ledger) -> None:
+async def test_a_fork_past_the_head_is_found(ledger: Ledger) -> None:
     """A record past the head item with the predecessor of another record is named by its Hash."""
-    claimed = json.loads((await plant.records(PLATFORM))[2].canonical)["PreviousHash"]
-    plant.tamper(beyond(COUNT + 3, PreviousHash=claimed))
-    forged = (await plant.records(PLATFORM))[-1]
-    verdict = await plant.verify(PLATFORM)
+    claimed = json.loads((await ledger.records(PLATFORM))[2].canonical)["PreviousHash"]
+    ledger.tamper(forge_past_head(COUNT + 3, PreviousHash=claimed))
+    forged = (await ledger.records(PLATFORM))[-1]
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged.hash)
     assert "predecessor of 000000000003" in verdict.reason
 
 
-async def test_a_record_past_the_head_is_named_before_a_fork(plant: Ledger) -> None:
+async def test_a_record_past_the_head_is_named_before_a_fork(ledger: Ledger) -> None:
     """With both faults, the record is named and the fork is reported."""
-    claimed = json.loads((await plant.records(PLATFORM))[2].canonical)["PreviousHash"]
-    plant.tamper(beyond(COUNT + 1))
-    plant.tamper(beyond(COUNT + 2, PreviousHash=claimed))
-    verdict = await plant.verify(PLATFORM)
+    claimed = json.loads((await ledger.records(PLATFORM))[2].canonical)["PreviousHash"]
+    ledger.tamper(forge_past_head(COUNT + 1))
+    ledger.tamper(forge_past_head(COUNT + 2, PreviousHash=claimed))
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.fork_detected, verdict.broken_at) == (True, record_id(COUNT + 1))
 
 
-async def test_garbage_past_the_head_is_found(plant: Ledger) -> None:
+async def test_garbage_past_the_head_is_found(ledger: Ledger) -> None:
     """Invalid data past the head item breaks the chain and is shown as a placeholder."""
-    plant.tamper(beyond(COUNT + 1))
-    plant.tamper(lambda file: file.execute(f"UPDATE records SET canonical = 7 WHERE sequence = {COUNT + 1}"))
-    assert (await plant.verify(PLATFORM)).broken_at == record_id(COUNT + 1)
-    assert (await query(plant.store, PLATFORM, Filters())).damaged == [record_id(COUNT + 1)]
+    ledger.tamper(forge_past_head(COUNT + 1))
+    ledger.tamper(lambda file: file.execute(f"UPDATE records SET canonical = 7 WHERE sequence = {COUNT + 1}"))
+    assert (await ledger.verify(PLATFORM)).broken_at == record_id(COUNT + 1)
+    assert (await query(ledger.store, PLATFORM, Filters())).damaged == [record_id(COUNT + 1)]
 
 
-async def test_invalid_hashes_are_not_proved(plant: Ledger) -> None:
+async def test_invalid_hashes_are_not_proved(ledger: Ledger) -> None:
     """Proofs over an invalid Hash are rejected, and nothing is signed."""
-    plant.tamper(put("hash", "'none'"))
+    ledger.tamper(damage_column("hash", "'none'"))
     with pytest.raises(WorkspaceError) as caught:
-        await Proofs(plant.store, plant.checkpoints.trees).prove_inclusion(PLATFORM, 1, COUNT)
+        await Proofs(ledger.store, ledger.checkpoints.trees).prove_inclusion(PLATFORM, 1, COUNT)
     assert caught.value.code == "CHECKPOINT_REFUSED"
     with pytest.raises(WorkspaceError):
-        await plant.checkpoints.create(PLATFORM)
+        await ledger.checkpoints.create(PLATFORM)
 
 
 @pytest.mark.parametrize(
@@ -261,13 +261,13 @@ async def test_invalid_hashes_are_not_proved(plant: Ledger) -> None:
         f"UPDATE records SET canonical = CAST('{{}}' AS BLOB), hash = '{digest(b'{}')}' WHERE entity_id = 'e'",
     ],
 )
-async def test_a_damaged_amendment_cannot_be_decided(plant: Ledger, sql: str) -> None:
+async def test_a_damaged_amendment_cannot_be_decided(ledger: Ledger, sql: str) -> None:
     """An amendment with an uncertain author is neither approved nor rejected."""
-    amendments = Amendments(plant.events.log, plant.store)
+    amendments = Amendments(ledger.events.log, ledger.store)
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
-    made = await amendments.create(chain, "maker", CORRECTION, POLICY)
-    plant.tamper(lambda file: file.execute(sql))
+    made = await amendments.create(chain, "maker", AMENDMENT, POLICY)
+    ledger.tamper(lambda file: file.execute(sql))
     with pytest.raises(WorkspaceError) as caught:
         await amendments.approve(chain, record_id(made.record.sequence), "checker")
     assert caught.value.code == "RECORD_DAMAGED"
-    assert len(await plant.records(chain)) == 1
+    assert len(await ledger.records(chain)) == 1

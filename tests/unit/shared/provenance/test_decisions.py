@@ -15,43 +15,43 @@ from shared.provenance.decisions import find_decisions
 from shared.provenance.hash_rule import record_id
 from shared.provenance.ports import ChainStore, Filters
 from shared.provenance.queries import AmendmentFilters, query_amendments, query_entity_amendments
-from tests.unit.shared.provenance.chains import BATCH, Ledger, event, ledger, workspace
+from tests.unit.shared.provenance.chains import BATCH, Ledger, event, open_ledger, workspace
 from tests.unit.shared.provenance.faulty_store import FaultyStore
-from tests.unit.shared.provenance.test_amendments import CHAIN, STRICT, body, refusal
+from tests.unit.shared.provenance.test_amendments import CHAIN, STRICT, build_body, catch_rejection
 
 FIRST, SECOND = record_id(1), record_id(2)
 LOST = ["amendment_id", "status", "entity_id", "entity_type", "user_id", "timestamp"]
 
 
 @pytest.fixture
-async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """An approved amendment, and a pending one."""
-    async with ledger(tmp_path) as opened:
-        yield await filled(opened)
+    async with open_ledger(tmp_path) as opened:
+        yield await create_amendments(opened)
 
 
-async def filled(plant: Ledger) -> Ledger:
+async def create_amendments(ledger: Ledger) -> Ledger:
     """Create two amendments and approve the first."""
-    amendments = Amendments(plant.events.log, plant.store)
+    amendments = Amendments(ledger.events.log, ledger.store)
     for _ in range(2):
-        await amendments.create(CHAIN, "ann", body(), STRICT)
+        await amendments.create(CHAIN, "ann", build_body(), STRICT)
     await amendments.approve(CHAIN, FIRST, "bob")
-    return plant
+    return ledger
 
 
-def edit(plant: Ledger, change: str, sequence: int) -> None:
+def edit_record(ledger: Ledger, change: str, sequence: int) -> None:
     """Change columns of a record directly in the file."""
-    plant.tamper(lambda file: file.execute(f"UPDATE records SET {change} WHERE sequence = {sequence}"))
+    ledger.tamper(lambda file: file.execute(f"UPDATE records SET {change} WHERE sequence = {sequence}"))
 
 
 @pytest.mark.parametrize("column", LOST)
-async def test_a_decision_without_filter_fields_is_found(plant: Ledger, column: str) -> None:
+async def test_a_decision_without_filter_fields_is_found(ledger: Ledger, column: str) -> None:
     """A second decision is rejected by the content of the first one."""
-    edit(plant, f"{column} = NULL", 3)
-    amendments = Amendments(plant.events.log, plant.store)
+    edit_record(ledger, f"{column} = NULL", 3)
+    amendments = Amendments(ledger.events.log, ledger.store)
     for decide in (amendments.reject(CHAIN, FIRST, "bob", None), amendments.approve(CHAIN, FIRST, "bob")):
-        assert (await refusal(decide))[1:] == ("AMENDMENT_NOT_PENDING", {"currentStatus": "approved"})
-    assert not (await plant.verify(CHAIN)).chain_valid
+        assert (await catch_rejection(decide))[1:] == ("AMENDMENT_NOT_PENDING", {"currentStatus": "approved"})
+    assert not (await ledger.verify(CHAIN)).chain_valid
     await amendments.approve(CHAIN, SECOND, "bob")
 
 
@@ -59,66 +59,66 @@ async def test_a_decision_without_filter_fields_is_found(plant: Ledger, column: 
     "change",
     ["status = 'approved'", "status = NULL", "amendment_id = '000000000009'", "user_id = 'eve'", "entity_id = NULL"],
 )
-async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(plant: Ledger, change: str) -> None:
+async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(ledger: Ledger, change: str) -> None:
     """An amendment with edited filter fields is damaged, also if they make it look decided."""
-    edit(plant, change, 2)
-    amendments = Amendments(plant.events.log, plant.store)
-    assert (await refusal(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
+    edit_record(ledger, change, 2)
+    amendments = Amendments(ledger.events.log, ledger.store)
+    assert (await catch_rejection(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
 
 
 @pytest.mark.parametrize(
     "change", ["canonical = replace(CAST(canonical AS TEXT), 'approv', 'reject')", "canonical = 'x'", "hash = 'x'"]
 )
-async def test_a_damaged_decision_prevents_another(plant: Ledger, change: str) -> None:
+async def test_a_damaged_decision_prevents_another(ledger: Ledger, change: str) -> None:
     """A damaged decision has no effect, but its filter field prevents another decision."""
-    edit(plant, change, 3)
-    amendments = Amendments(plant.events.log, plant.store)
-    assert (await refusal(amendments.reject(CHAIN, FIRST, "bob", None)))[1] == "RECORD_DAMAGED"
+    edit_record(ledger, change, 3)
+    amendments = Amendments(ledger.events.log, ledger.store)
+    assert (await catch_rejection(amendments.reject(CHAIN, FIRST, "bob", None)))[1] == "RECORD_DAMAGED"
 
 
-async def test_a_forged_filter_field_is_not_a_decision(plant: Ledger) -> None:
+async def test_a_forged_filter_field_is_not_a_decision(ledger: Ledger) -> None:
     """A forged filter field prevents decisions but is not a decision."""
-    edit(plant, "amendment_id = '000000000002', status = 'rejected'", 3)
-    amendments = Amendments(plant.events.log, plant.store)
-    assert (await refusal(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
-    assert (await refusal(amendments.approve(CHAIN, FIRST, "bob")))[1] == "AMENDMENT_NOT_PENDING"
+    edit_record(ledger, "amendment_id = '000000000002', status = 'rejected'", 3)
+    amendments = Amendments(ledger.events.log, ledger.store)
+    assert (await catch_rejection(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
+    assert (await catch_rejection(amendments.approve(CHAIN, FIRST, "bob")))[1] == "AMENDMENT_NOT_PENDING"
 
 
 @pytest.mark.parametrize("column", LOST)
-async def test_a_list_without_filters_has_every_record(plant: Ledger, column: str) -> None:
+async def test_a_list_without_filters_has_every_record(ledger: Ledger, column: str) -> None:
     """Filter fields matter only for given filters; pending amendments are found by their decisions."""
     for sequence in (1, 3):
-        edit(plant, f"{column} = NULL", sequence)
-    answer = await query_amendments(plant.store, CHAIN, AmendmentFilters())
+        edit_record(ledger, f"{column} = NULL", sequence)
+    answer = await query_amendments(ledger.store, CHAIN, AmendmentFilters())
     assert [record.sequence for record in answer.records] == [3, 2, 1]
-    pending = await query_amendments(plant.store, CHAIN, AmendmentFilters(status=AmendmentState.PENDING))
+    pending = await query_amendments(ledger.store, CHAIN, AmendmentFilters(status=AmendmentState.PENDING))
     assert [record.sequence for record in pending.records] == [2]
-    entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
+    entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert [record.sequence for record in entity.records] == ([2] if column == "entity_id" else [1, 2, 3])
 
 
 @pytest.mark.parametrize("change", ["entity_id = NULL", "entity_id = 'S-2'", "canonical = 'x', entity_id = NULL"])
-async def test_decisions_of_an_entity_are_found_by_their_amendments(plant: Ledger, change: str) -> None:
+async def test_decisions_of_an_entity_are_found_by_their_amendments(ledger: Ledger, change: str) -> None:
     """Decisions with edited filter fields are found by their amendments, once each; a damaged one is named."""
-    edit(plant, change, 3)
-    entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
+    edit_record(ledger, change, 3)
+    entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3], False)
     assert list(entity.damaged) == ([record_id(3)] if "canonical" in change else [])
 
 
-async def test_a_truncated_entity_chain_is_a_prefix(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_truncated_entity_chain_is_a_prefix(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """A decision beyond the maximum number of records is not appended to the result."""
-    edit(plant, "entity_id = NULL", 3)
+    edit_record(ledger, "entity_id = NULL", 3)
     for most, expected in ((1, [1]), (2, [1, 2]), (3, [1, 2, 3])):
         monkeypatch.setattr(queries, "MAX_CHAIN", most)
-        entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
+        entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
         assert ([record.sequence for record in entity.records], entity.has_more) == (expected, most < 3)
 
 
-async def test_amendments_without_status_are_found(plant: Ledger) -> None:
+async def test_amendments_without_status_are_found(ledger: Ledger) -> None:
     """Amendments are distinguished from events by content, without a status or action."""
-    edit(plant, "status = NULL, action_type = 'x'", 3)
-    entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
+    edit_record(ledger, "status = NULL, action_type = 'x'", 3)
+    entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert [record.sequence for record in entity.records] == [1, 2, 3]
 
 
@@ -138,14 +138,14 @@ async def plain() -> FilterFieldStore:
     store = FilterFieldStore(max_batch_records=1)
     amendments = Amendments(ChainLog(store, workspace), store)
     for _ in range(2):
-        await amendments.create(CHAIN, "ann", body(), STRICT)
+        await amendments.create(CHAIN, "ann", build_body(), STRICT)
     await amendments.approve(CHAIN, FIRST, "bob")
     for _ in range(6):
-        await amendments.create(CHAIN, "ann", body(), STRICT)
+        await amendments.create(CHAIN, "ann", build_body(), STRICT)
     return store
 
 
-async def refused(store: ChainStore) -> str:
+async def read_rejection_code(store: ChainStore) -> str:
     """Return the error code of a rejection of the first amendment, or an empty string."""
     try:
         await Amendments(ChainLog(store, workspace), store).reject(CHAIN, FIRST, "bob", None)
@@ -157,7 +157,7 @@ async def refused(store: ChainStore) -> str:
 async def test_without_an_index_the_next_records_are_read(plain: FilterFieldStore) -> None:
     """A decision near its amendment is found by its content."""
     plain.lose(3, "AmendmentID", "Status")
-    assert await refused(plain) == "AMENDMENT_NOT_PENDING"
+    assert await read_rejection_code(plain) == "AMENDMENT_NOT_PENDING"
 
 
 @pytest.mark.parametrize(("most", "found"), [(1, False), (2, True), (8, True), (50, True)])
@@ -180,14 +180,14 @@ async def test_an_edited_time_affects_only_its_record(tmp_path: Path, edited: in
     """Only the record with an edited time is missing in a range of dates."""
     start = datetime(2026, 1, 5, tzinfo=UTC)
     ticks = itertools.count()
-    async with ledger(tmp_path) as plant:
-        log = ChainLog(plant.store, workspace, clock=lambda: start + timedelta(seconds=next(ticks)))
+    async with open_ledger(tmp_path) as ledger:
+        log = ChainLog(ledger.store, workspace, clock=lambda: start + timedelta(seconds=next(ticks)))
         for _ in range(8):
             await EventLog(log).write(BATCH, "u", event(1))
-        times = {record.sequence: record.projection["Timestamp"] for record in await plant.records(BATCH)}
-        edit(plant, f"timestamp = {forged}", edited)
+        times = {record.sequence: record.projection["Timestamp"] for record in await ledger.records(BATCH)}
+        edit_record(ledger, f"timestamp = {forged}", edited)
         for first, last in itertools.combinations_with_replacement(range(1, 9), 2):
-            page = await plant.store.scan(
+            page = await ledger.store.scan(
                 BATCH, Filters(start=times[first], end=times[last]), limit=99, max_bytes=10**9, newest_first=False
             )
             assert [one.sequence for one in page.records] == [n for n in range(first, last + 1) if n != edited]

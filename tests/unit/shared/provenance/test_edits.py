@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from shared.provenance.hash_rule import record_id
 from shared.provenance.records import draft_record
-from shared.provenance.verifier import Verdict
-from tests.unit.shared.provenance.chains import BATCH, event, ledger, windows_of
+from shared.provenance.verifier import ChainVerdict
+from tests.unit.shared.provenance.chains import BATCH, event, open_ledger, parallel_options
 
 EVENTS = (
     {**event(1), "BeforeState": {"ph": 7.25, "note": 'a "quoted" text', "flags": [True, None, {"deep": 1e-7}]}},
@@ -21,7 +21,7 @@ EVENTS = (
     {"ActionType": "Read", "EntityType": "Batch", "EntityID": "null"},
     {"ActionType": "", "EntityType": "\x7f\\", "EntityID": "B-1", "NodeID": "n"},
 )
-CORRECTION = {"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B-1", "ReasonCategory": "other"}
+AMENDMENT = {"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B-1", "ReasonCategory": "other"}
 COLUMNS = ("canonical", "hash", "timestamp", "user_id", "action_type", "entity_type", "entity_id",
            "reason_category", "status", "amendment_id")  # fmt: skip
 
@@ -32,11 +32,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("edits")
 
     async def fill() -> None:
-        async with ledger(made) as plant:
+        async with open_ledger(made) as ledger:
             for body in EVENTS:
-                await plant.events.write(BATCH, 'o"editor', body)
-            await plant.events.log.append(BATCH, draft_record({**CORRECTION, "Status": "pending"}, "AmendedAt"))
-            assert (await plant.verify(BATCH)).chain_valid
+                await ledger.events.write(BATCH, 'o"editor', body)
+            await ledger.events.log.append(BATCH, draft_record({**AMENDMENT, "Status": "pending"}, "AmendedAt"))
+            assert (await ledger.verify(BATCH)).chain_valid
 
     asyncio.run(fill())
     return made
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(st.integers(1, len(EVENTS) + 1), st.sampled_from(COLUMNS), st.integers(0), st.integers(0, 255))
 def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place: int, byte: int) -> None:
     """A replaced byte of content, Hash or filter field, or an added filter field, is found."""
-    stored = value_of(folder, sequence, column)
+    stored = read_value(folder, sequence, column)
     raw = bytearray(stored.encode() if isinstance(stored, str) else stored or b"")
     if raw:
         raw[place % len(raw)] = byte
@@ -54,7 +54,7 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
     same = stored is not None and bytes(raw) == (stored if isinstance(stored, bytes) else stored.encode())
     # Bytes that are not valid text can be stored as text, too.
     kind = "BLOB" if isinstance(stored, bytes) else "TEXT"
-    verdict = verified(folder, sequence, column, bytes(raw), f"CAST(? AS {kind})")
+    verdict = verify_edited(folder, sequence, column, bytes(raw), f"CAST(? AS {kind})")
     assert verdict.chain_valid == same
     if not same:
         assert (verdict.broken_at, verdict.fork_detected) == (record_id(sequence), False)
@@ -64,35 +64,35 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
 @pytest.mark.parametrize("sequence", range(1, len(EVENTS) + 2))
 def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: int, column: str) -> None:
     """Bytes in a text column and text in a bytes column are found, since filters would miss the record."""
-    stored = value_of(folder, sequence, column)
+    stored = read_value(folder, sequence, column)
     if stored is None:
         edited: Any = b""
     else:
         edited = stored.encode() if isinstance(stored, str) else stored.decode()
-    verdict = verified(folder, sequence, column, edited)
+    verdict = verify_edited(folder, sequence, column, edited)
     assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(sequence))
 
 
-def value_of(folder: Path, sequence: int, column: str) -> Any:
+def read_value(folder: Path, sequence: int, column: str) -> Any:
     """Return a stored value."""
     with closing(sqlite3.connect(folder / "provenance.sqlite")) as connection:
         sql = f"SELECT {column} FROM records WHERE sequence = ?"
         return connection.execute(sql, (sequence,)).fetchone()[0]
 
 
-def verified(folder: Path, sequence: int, column: str, edited: Any, expression: str = "?") -> Verdict:
+def verify_edited(folder: Path, sequence: int, column: str, edited: Any, expression: str = "?") -> ChainVerdict:
     """Return the verdict after one value was changed, then restore it; parallel verification has the same result."""
-    stored = value_of(folder, sequence, column)
+    stored = read_value(folder, sequence, column)
 
-    async def verify() -> Verdict:
-        async with ledger(folder) as plant, ledger(folder, windows_of(2)) as in_windows:
-            plant.tamper(lambda file: store(file, edited, expression))
+    async def verify() -> ChainVerdict:
+        async with open_ledger(folder) as ledger, open_ledger(folder, parallel_options(2)) as in_windows:
+            ledger.tamper(lambda file: store(file, edited, expression))
             try:
-                verdict = await plant.verify(BATCH)
+                verdict = await ledger.verify(BATCH)
                 assert await in_windows.verify(BATCH) == verdict
                 return verdict
             finally:
-                plant.tamper(lambda file: store(file, stored, "?"))
+                ledger.tamper(lambda file: store(file, stored, "?"))
 
     def store(file: sqlite3.Connection, value: Any, expression: str) -> None:
         file.execute(f"UPDATE records SET {column} = {expression} WHERE sequence = ?", (value, sequence))

@@ -10,7 +10,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.records import draft_event, draft_record, seal_record
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, ledger
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, open_ledger
 
 COUNT = 4
 OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
@@ -18,58 +18,58 @@ OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 
 
 @pytest.fixture
-async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """Two chains without a checkpoint; the next append reads the head again."""
-    async with ledger(tmp_path) as opened:
+    async with open_ledger(tmp_path) as opened:
         for chain in (BATCH, PLATFORM):
             await opened.fill(chain, COUNT)
-    async with ledger(tmp_path) as again:
+    async with open_ledger(tmp_path) as again:
         yield again
 
 
-def change(plant: Ledger, sql: str) -> None:
+def change_head(ledger: Ledger, sql: str) -> None:
     """Change the head of the second chain."""
-    plant.tamper(lambda file: file.execute(f"{sql} WHERE target = 'PlatformConfig'"))
+    ledger.tamper(lambda file: file.execute(f"{sql} WHERE target = 'PlatformConfig'"))
 
 
-async def refused(plant: Ledger) -> str:
+async def read_rejection_detail(ledger: Ledger) -> str:
     """Return the detail of the rejection of an append."""
     with pytest.raises(WorkspaceError) as refusal:
-        await plant.events.write(PLATFORM, "editor", event(9))
+        await ledger.events.write(PLATFORM, "editor", event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
     return refusal.value.detail
 
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "2020-01-01T00:00:00.000000Z", "soon", ""])
-async def test_a_forged_time_of_the_head_is_found(plant: Ledger, time: str) -> None:
+async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> None:
     """The time of the head item must be the time of its record."""
-    change(plant, f"UPDATE chains SET timestamp = '{time}'")
-    verdict = await plant.verify(PLATFORM)
+    change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT))
     assert verdict.reason == f"the time of {record_id(COUNT)} differs from the time in the head item"
 
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
-async def test_no_record_is_sealed_with_a_forged_time(plant: Ledger, time: str) -> None:
+async def test_no_record_is_sealed_with_a_forged_time(ledger: Ledger, time: str) -> None:
     """Appends are rejected if the head's time is ahead of the clock and differs from the last record's."""
-    change(plant, f"UPDATE chains SET timestamp = '{time}'")
-    assert "head item" in await refused(plant)
-    assert len(await plant.records(PLATFORM)) == COUNT
+    change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
+    assert "head item" in await read_rejection_detail(ledger)
+    assert len(await ledger.records(PLATFORM)) == COUNT
 
 
 @pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -1, -(2**63)])
-async def test_a_head_beyond_all_record_ids_is_rejected(plant: Ledger, sequence: int) -> None:
+async def test_a_head_beyond_all_record_ids_is_rejected(ledger: Ledger, sequence: int) -> None:
     """A head beyond the last 12-digit RecordID is rejected without an error of the database."""
-    change(plant, f"UPDATE chains SET sequence = {sequence}")
-    assert "head item" in await refused(plant)
-    assert not (await plant.verify(PLATFORM)).chain_valid
+    change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
+    assert "head item" in await read_rejection_detail(ledger)
+    assert not (await ledger.verify(PLATFORM)).chain_valid
 
 
 @pytest.mark.parametrize("sequence", [-(2**63), -1, 0])
-async def test_a_head_before_the_first_record_has_no_record_id(plant: Ledger, sequence: int) -> None:
+async def test_a_head_before_the_first_record_has_no_record_id(ledger: Ledger, sequence: int) -> None:
     """With a head before the first record, the first record is past the end."""
-    change(plant, f"UPDATE chains SET sequence = {sequence}")
-    verdict = await plant.verify(PLATFORM)
+    change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
 
 
@@ -77,87 +77,87 @@ HASH_OF_FIRST = f"(SELECT hash FROM records WHERE sequence = 1 AND chain = (SELE
 
 
 @pytest.mark.parametrize("said", ["'x'", "''", f"'{'0' * 64}'", HASH_OF_FIRST])
-async def test_no_record_is_sealed_with_a_forged_hash(plant: Ledger, said: str) -> None:
+async def test_no_record_is_sealed_with_a_forged_hash(ledger: Ledger, said: str) -> None:
     """Appends are rejected if the head's hash is not the last record's, and succeed after its repair."""
-    true = (await plant.records(PLATFORM))[-1].hash
-    change(plant, f"UPDATE chains SET hash = {said}")
-    assert "head item" in await refused(plant)
-    change(plant, f"UPDATE chains SET hash = '{true}'")
-    await plant.events.write(PLATFORM, "editor", event(9))
-    assert (await plant.verify(PLATFORM)).chain_valid
+    true = (await ledger.records(PLATFORM))[-1].hash
+    change_head(ledger, f"UPDATE chains SET hash = {said}")
+    assert "head item" in await read_rejection_detail(ledger)
+    change_head(ledger, f"UPDATE chains SET hash = '{true}'")
+    await ledger.events.write(PLATFORM, "editor", event(9))
+    assert (await ledger.verify(PLATFORM)).chain_valid
 
 
-async def test_a_cached_tip_does_not_hide_a_forged_hash(plant: Ledger) -> None:
+async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
     """A process with a cached tip reads a changed head again."""
-    await plant.events.write(PLATFORM, "editor", event(8))
-    change(plant, "UPDATE chains SET hash = 'x'")
-    assert "head item" in await refused(plant)
-    assert len(await plant.records(PLATFORM)) == COUNT + 1
+    await ledger.events.write(PLATFORM, "editor", event(8))
+    change_head(ledger, "UPDATE chains SET hash = 'x'")
+    assert "head item" in await read_rejection_detail(ledger)
+    assert len(await ledger.records(PLATFORM)) == COUNT + 1
 
 
-async def test_a_record_past_the_head_is_rejected_at_once(plant: Ledger) -> None:
+async def test_a_record_past_the_head_is_rejected_at_once(ledger: Ledger) -> None:
     """A record past the head item causes an immediate error, since a retry cannot succeed."""
     last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
-    change(plant, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
-    assert "past the end" in await refused(plant)
+    change_head(ledger, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
+    assert "past the end" in await read_rejection_detail(ledger)
 
 
 @pytest.mark.parametrize("tampering", ["DELETE FROM chains", "UPDATE chains SET target = 'AccessControl'"])
-async def test_records_without_head_are_found(plant: Ledger, tampering: str) -> None:
+async def test_records_without_head_are_found(ledger: Ledger, tampering: str) -> None:
     """A chain with a deleted head item is not reported as empty."""
-    change(plant, tampering)
-    verdict = await plant.verify(PLATFORM)
+    change_head(ledger, tampering)
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
     assert verdict.reason == f"{record_id(1)} exists without a head item of this chain"
-    assert (await plant.verify(BATCH)).chain_valid
-    assert (await plant.verify(OTHER)).empty
+    assert (await ledger.verify(BATCH)).chain_valid
+    assert (await ledger.verify(OTHER)).empty
 
 
-async def test_the_number_of_a_deleted_head_is_not_reused(plant: Ledger) -> None:
+async def test_the_number_of_a_deleted_head_is_not_reused(ledger: Ledger) -> None:
     """After a head item is deleted, other scopes can be created and are verified by their own records."""
-    await plant.fill(OTHER, 2)
-    plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
+    await ledger.fill(OTHER, 2)
+    ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
     begun = [ChainKey(Target.DOMAIN_EVENTS, f"begun later {number}") for number in range(3)]
     for chain in begun:
-        await plant.fill(chain, 2)
-        verdict = await plant.verify(chain)
+        await ledger.fill(chain, 2)
+        verdict = await ledger.verify(chain)
         assert (verdict.chain_valid, verdict.reason) == (True, "2 records, all sound")
-    assert (await plant.verify(OTHER)).broken_at == record_id(1)
+    assert (await ledger.verify(OTHER)).broken_at == record_id(1)
 
 
-async def test_concurrently_created_scopes_have_different_numbers(plant: Ledger) -> None:
+async def test_concurrently_created_scopes_have_different_numbers(ledger: Ledger) -> None:
     """Two engines that create chains in one file use different numbers."""
-    plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
+    ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
     begun = [ChainKey(Target.DOMAIN_EVENTS, f"at once {number}") for number in range(12)]
-    async with ledger(plant.folder) as second:
-        await asyncio.gather(*((plant, second)[number % 2].fill(chain, 2) for number, chain in enumerate(begun)))
+    async with open_ledger(ledger.folder) as second:
+        await asyncio.gather(*((ledger, second)[number % 2].fill(chain, 2) for number, chain in enumerate(begun)))
     for chain in begun:
-        assert (await plant.verify(chain)).reason == "2 records, all sound"
+        assert (await ledger.verify(chain)).reason == "2 records, all sound"
 
 
 @pytest.mark.parametrize("number", ["'text'", "9223372036854775807", "-5", "x'00'"])
-async def test_a_forged_number_does_not_prevent_new_scopes(plant: Ledger, number: str) -> None:
+async def test_a_forged_number_does_not_prevent_new_scopes(ledger: Ledger, number: str) -> None:
     """Forged records under the highest number, or without a number, do not prevent new scopes."""
-    plant.tamper(
+    ledger.tamper(
         lambda file: file.execute(
             f"UPDATE records SET chain = {number} WHERE chain = (SELECT chain FROM chains {OF_PLATFORM})"
         )
     )
-    await plant.fill(OTHER, 2)
-    assert [record.sequence for record in await plant.records(OTHER)] == [1, 2]
+    await ledger.fill(OTHER, 2)
+    assert [record.sequence for record in await ledger.records(OTHER)] == [1, 2]
 
 
 @pytest.mark.parametrize("gone", range(1, COUNT))
-async def test_records_without_head_and_first_record_are_found(plant: Ledger, gone: int) -> None:
+async def test_records_without_head_and_first_record_are_found(ledger: Ledger, gone: int) -> None:
     """Event chains without a head item are not reported as empty if orphaned records may belong to them."""
     deleted = f"DELETE FROM records WHERE sequence <= {gone} AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
-    plant.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
+    ledger.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
     for chain in (PLATFORM, OTHER):
-        verdict = await plant.verify(chain)
+        verdict = await ledger.verify(chain)
         assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(gone + 1))
         assert "without a head item and a first record" in verdict.reason
-    assert (await plant.verify(BATCH)).chain_valid
-    assert (await plant.verify(ChainKey(Target.DOMAIN_AMENDMENTS, "other"))).empty
+    assert (await ledger.verify(BATCH)).chain_valid
+    assert (await ledger.verify(ChainKey(Target.DOMAIN_AMENDMENTS, "other"))).empty
 
 
 RENUMBERED = {
@@ -183,49 +183,49 @@ RENUMBERED = {
 
 
 @pytest.mark.parametrize("name", RENUMBERED)
-async def test_moved_records_without_head_are_found(plant: Ledger, name: str) -> None:
+async def test_moved_records_without_head_are_found(ledger: Ledger, name: str) -> None:
     """A chain with a deleted head is not reported as empty, also if its records were moved."""
     statements = [one.replace("@", f"(SELECT chain FROM chains {OF_PLATFORM})") for one in RENUMBERED[name]]
-    plant.tamper(lambda file: file.executescript(";".join([*statements, f"DELETE FROM chains {OF_PLATFORM}"])))
-    verdict = await plant.verify(PLATFORM)
+    ledger.tamper(lambda file: file.executescript(";".join([*statements, f"DELETE FROM chains {OF_PLATFORM}"])))
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
-    assert (await plant.verify(BATCH)).chain_valid
+    assert (await ledger.verify(BATCH)).chain_valid
 
 
-async def test_orphaned_amendments_are_found_in_their_scope(plant: Ledger) -> None:
+async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> None:
     """Orphaned amendments break the chain of their scope only, since they contain it."""
     mine, other = (ChainKey(Target.DOMAIN_AMENDMENTS, scope) for scope in ("mine", "other"))
     for _ in range(2):
         made = draft_record({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")
-        await plant.events.log.append(mine, made)
+        await ledger.events.log.append(mine, made)
     amendments = "WHERE target = 'DomainAmendments'"
     deleted = f"DELETE FROM records WHERE sequence = 1 AND chain = (SELECT chain FROM chains {amendments})"
-    plant.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {amendments}"))
-    verdict = await plant.verify(mine)
+    ledger.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {amendments}"))
+    verdict = await ledger.verify(mine)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(2))
-    assert (await plant.verify(other)).empty
-    assert (await plant.verify(OTHER)).empty
+    assert (await ledger.verify(other)).empty
+    assert (await ledger.verify(OTHER)).empty
 
 
-async def test_an_operator_can_remove_future_records(plant: Ledger) -> None:
+async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:
     """After an operator removes future records and resets the head item, appends succeed and the checkpoint matches."""
-    await plant.checkpoints.create(PLATFORM)
-    tip = await plant.store.tip(PLATFORM)
+    await ledger.checkpoints.create(PLATFORM)
+    tip = await ledger.store.tip(PLATFORM)
     made = seal_record(draft_event("u", event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
-    await plant.store.append(PLATFORM, [made], tip)
-    assert "more than an hour ahead" in await refused(plant)
+    await ledger.store.append(PLATFORM, [made], tip)
+    assert "more than an hour ahead" in await read_rejection_detail(ledger)
     chain = f"(SELECT chain FROM chains {OF_PLATFORM})"
     left = f"(SELECT sequence, hash, timestamp FROM records WHERE chain = {chain} ORDER BY sequence DESC LIMIT 1)"
-    plant.tamper(lambda file: file.execute(f"DELETE FROM records WHERE sequence > {COUNT} AND chain = {chain}"))
-    change(plant, f"UPDATE chains SET (sequence, hash, timestamp) = {left}")
-    await plant.events.write(PLATFORM, "editor", event(9))
-    assert (await plant.verify(PLATFORM)).chain_valid
+    ledger.tamper(lambda file: file.execute(f"DELETE FROM records WHERE sequence > {COUNT} AND chain = {chain}"))
+    change_head(ledger, f"UPDATE chains SET (sequence, hash, timestamp) = {left}")
+    await ledger.events.write(PLATFORM, "editor", event(9))
+    assert (await ledger.verify(PLATFORM)).chain_valid
 
 
-async def test_a_restarted_chain_is_a_fork(plant: Ledger) -> None:
+async def test_a_restarted_chain_is_a_fork(ledger: Ledger) -> None:
     """Two first records with the genesis hash are a fork."""
-    [first, *_] = await plant.records(BATCH)
-    plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE target = 'DomainEvents'"))
-    await plant.events.write(BATCH, "editor", event(9))
-    verdict = await plant.verify(BATCH)
+    [first, *_] = await ledger.records(BATCH)
+    ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE target = 'DomainEvents'"))
+    await ledger.events.write(BATCH, "editor", event(9))
+    verdict = await ledger.verify(BATCH)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, first.hash)

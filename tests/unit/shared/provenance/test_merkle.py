@@ -33,7 +33,7 @@ ROOTS = [
 SIZES = st.integers(1, 70)
 
 
-def mth(leaves: list[bytes]) -> bytes:
+def reference_root(leaves: list[bytes]) -> bytes:
     """Return the root by the literal definition of RFC 6962 section 2.1."""
     if not leaves:
         return hashlib.sha256(b"").digest()
@@ -42,10 +42,10 @@ def mth(leaves: list[bytes]) -> bytes:
     split = 1
     while split * 2 < len(leaves):
         split *= 2
-    return node_hash(mth(leaves[:split]), mth(leaves[split:]))
+    return node_hash(reference_root(leaves[:split]), reference_root(leaves[split:]))
 
 
-def root(leaves: list[bytes]) -> bytes:
+def compute_root(leaves: list[bytes]) -> bytes:
     """Return the root of the compact range."""
     tree = CompactRange()
     tree.append(leaves)
@@ -53,7 +53,7 @@ def root(leaves: list[bytes]) -> bytes:
     return tree.root()
 
 
-def numbered(size: int) -> list[bytes]:
+def build_leaves(size: int) -> list[bytes]:
     """Return ``count`` different leaves."""
     return [number.to_bytes(32) for number in range(size)]
 
@@ -61,31 +61,31 @@ def numbered(size: int) -> list[bytes]:
 @pytest.mark.parametrize("size", range(1, 9))
 def test_published_roots(size: int) -> None:
     """The roots of the reference trees."""
-    assert root(LEAVES[:size]).hex() == ROOTS[size - 1]
+    assert compute_root(LEAVES[:size]).hex() == ROOTS[size - 1]
 
 
 def test_the_empty_tree() -> None:
     """RFC 6962: the hash of an empty list is SHA-256 of nothing."""
-    assert root([]).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert compute_root([]).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
 @given(st.integers(0, 70), st.integers(0, 70))
 def test_extended_trees_equal_whole_trees(first: int, more: int) -> None:
     """A range that is extended in two steps has the root of all leaves."""
-    leaves = numbered(first + more)
+    leaves = build_leaves(first + more)
     tree = CompactRange()
     tree.append(leaves[:first])
     tree.append(leaves[first:])
-    assert tree.root() == mth(leaves)
+    assert tree.root() == reference_root(leaves)
 
 
 @given(SIZES, st.data())
 def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
     """The path of a leaf verifies; another leaf, index, size, root or path does not."""
     index = data.draw(st.integers(0, size - 1))
-    leaves = numbered(size)
-    path = [mth(leaves[first:last]) for first, last in inclusion_ranges(index, size)]
-    whole = mth(leaves)
+    leaves = build_leaves(size)
+    path = [reference_root(leaves[first:last]) for first, last in inclusion_ranges(index, size)]
+    whole = reference_root(leaves)
     assert is_included(leaves[index], index, size, path, whole)
     assert not is_included(b"other", index, size, path, whole)
     assert not is_included(leaves[index], index, size, path, leaf_hash(b"other"))
@@ -101,9 +101,9 @@ def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) ->
 def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
     """The proof between two sizes verifies; other roots or hashes do not."""
     old = data.draw(st.integers(1, size))
-    leaves = numbered(size)
-    proof = [mth(leaves[first:last]) for first, last in consistency_ranges(old, size)]
-    older, whole = mth(leaves[:old]), mth(leaves)
+    leaves = build_leaves(size)
+    proof = [reference_root(leaves[first:last]) for first, last in consistency_ranges(old, size)]
+    older, whole = reference_root(leaves[:old]), reference_root(leaves)
     assert is_consistent(old, size, older, whole, proof)
     assert not is_consistent(old, size, leaf_hash(b"other"), whole, proof)
     assert not is_consistent(old, size, older, leaf_hash(b"other"), proof)
@@ -117,13 +117,13 @@ def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) 
 def test_a_published_proof() -> None:
     """The audit path of leaf 5 of 8 in the reference tree, and consistency from 6 to 8."""
     leaves = LEAVES
-    path = [mth(leaves[first:last]).hex() for first, last in inclusion_ranges(5, 8)]
+    path = [reference_root(leaves[first:last]).hex() for first, last in inclusion_ranges(5, 8)]
     assert path == [
         "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b",
         "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
         "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
     ]
-    proof = [mth(leaves[first:last]).hex() for first, last in consistency_ranges(6, 8)]
+    proof = [reference_root(leaves[first:last]).hex() for first, last in consistency_ranges(6, 8)]
     assert proof == [
         "0ebc5d3437fbe2db158b9f126a1d118e308181031d0a949f8dededebc558ef6a",
         "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",

@@ -13,24 +13,24 @@ from shared.provenance.hash_rule import record_id
 from shared.provenance.parallel import DEFAULT_PARALLEL
 from shared.provenance.ports import ChainKey, Filters, Lookup, Target
 from shared.provenance.queries import AmendmentFilters, export, query, query_amendments
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, ledger, windows_of
-from tests.unit.shared.provenance.test_damage import CORRECTION, POLICY
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, open_ledger, parallel_options
+from tests.unit.shared.provenance.test_damage import AMENDMENT, POLICY
 
 COUNT = 6
-CORRECTIONS = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
+AMENDMENTS = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
 OTHERS = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id, reason_category"
 
 
-@pytest.fixture(params=[DEFAULT_PARALLEL, windows_of(1), windows_of(4)], ids=["whole", "by1", "by4"])
-async def plant(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
+@pytest.fixture(params=[DEFAULT_PARALLEL, parallel_options(1), parallel_options(4)], ids=["whole", "by1", "by4"])
+async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
     """A chain of six records, and one of another scope; verified at once and in parallel windows."""
-    async with ledger(tmp_path, request.param) as opened:
+    async with open_ledger(tmp_path, request.param) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)
         yield opened
 
 
-def copied(place: str, chain: ChainKey = PLATFORM, **fields: str) -> Callable[[sqlite3.Connection], Any]:
+def copy_to_place(place: str, chain: ChainKey = PLATFORM, **fields: str) -> Callable[[sqlite3.Connection], Any]:
     """Return a function that copies the first record to an invalid sequence."""
     forged = {"status": "status", "amendment_id": "amendment_id"} | fields
     sql = (
@@ -53,75 +53,75 @@ PLACES = WITHIN | dict.fromkeys(PAST, COUNT + 1)
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_a_misplaced_record_is_found(plant: Ledger, place: str) -> None:
+async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
     """A misplaced record is named by the RecordID that follows it, and excluded from reads."""
-    sound = await plant.records(PLATFORM)
-    plant.tamper(copied(place))
+    sound = await ledger.records(PLATFORM)
+    ledger.tamper(copy_to_place(place))
     for named in (None, 1):
-        verdict = await plant.verify(PLATFORM, named)
+        verdict = await ledger.verify(PLATFORM, named)
         assert (verdict.chain_valid, verdict.empty, verdict.fork_detected) == (False, False, False)
         assert verdict.broken_at == record_id(PLACES[place])
         assert "with an invalid sequence" in verdict.reason
-    assert (await plant.verify(BATCH)).chain_valid
+    assert (await ledger.verify(BATCH)).chain_valid
     for filters in (Filters(), Filters(start="2020-01-01T00:00:00Z", end="2999-01-01T00:00:00Z")):
         for read in (query, export):
-            found = await read(plant.store, PLATFORM, filters)
+            found = await read(ledger.store, PLATFORM, filters)
             assert sorted(record.sequence for record in found.records) == list(range(1, COUNT + 1))
-    assert await plant.records(PLATFORM) == sound
-    assert await plant.store.find(PLATFORM, Lookup.APPEND_ID, ["forged"]) == []
-    assert len(await plant.store.hashes(PLATFORM, 0, limit=99)) == COUNT
+    assert await ledger.records(PLATFORM) == sound
+    assert await ledger.store.find(PLATFORM, Lookup.APPEND_ID, ["forged"]) == []
+    assert len(await ledger.store.hashes(PLATFORM, 0, limit=99)) == COUNT
 
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", *PAST])
-async def test_appends_after_a_misplaced_record_are_rejected(plant: Ledger, place: str) -> None:
+async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, place: str) -> None:
     """Appends are rejected until the record is removed, with a cached tip and after reading it."""
-    plant.tamper(copied(place))
+    ledger.tamper(copy_to_place(place))
     with pytest.raises(WorkspaceError) as refusal:
-        await plant.events.write(PLATFORM, "editor", event(9))
+        await ledger.events.write(PLATFORM, "editor", event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
-    plant.tamper(lambda file: file.execute("DELETE FROM records WHERE append_id = 'forged'"))
-    await plant.events.write(PLATFORM, "editor", event(9))
-    assert (await plant.verify(PLATFORM)).chain_valid
+    ledger.tamper(lambda file: file.execute("DELETE FROM records WHERE append_id = 'forged'"))
+    await ledger.events.write(PLATFORM, "editor", event(9))
+    assert (await ledger.verify(PLATFORM)).chain_valid
 
 
-async def test_the_first_fault_is_reported(plant: Ledger) -> None:
+async def test_the_first_fault_is_reported(ledger: Ledger) -> None:
     """The first of several faults is reported."""
-    plant.tamper(copied("3.5"))
+    ledger.tamper(copy_to_place("3.5"))
     chain = "chain = (SELECT chain FROM chains WHERE target = 'PlatformConfig')"
-    plant.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 5 AND {chain}"))
-    assert (await plant.verify(PLATFORM)).broken_at == record_id(4)
-    plant.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 2 AND {chain}"))
-    assert (await plant.verify(PLATFORM)).broken_at == record_id(2)
+    ledger.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 5 AND {chain}"))
+    assert (await ledger.verify(PLATFORM)).broken_at == record_id(4)
+    ledger.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 2 AND {chain}"))
+    assert (await ledger.verify(PLATFORM)).broken_at == record_id(2)
 
 
-async def test_a_record_past_the_end_is_reported_first(plant: Ledger) -> None:
+async def test_a_record_past_the_end_is_reported_first(ledger: Ledger) -> None:
     """A record past the head item is reported before a misplaced one."""
-    plant.tamper(copied("7"))
-    plant.tamper(lambda file: file.execute("UPDATE records SET append_id = 'past' WHERE append_id = 'forged'"))
-    plant.tamper(copied("'zzz'"))
-    verdict = await plant.verify(PLATFORM)
+    ledger.tamper(copy_to_place("7"))
+    ledger.tamper(lambda file: file.execute("UPDATE records SET append_id = 'past' WHERE append_id = 'forged'"))
+    ledger.tamper(copy_to_place("'zzz'"))
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT + 1))
 
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "1.5", "2.5", "'zzz'"])
-async def test_a_misplaced_decision_has_no_effect(plant: Ledger, place: str) -> None:
+async def test_a_misplaced_decision_has_no_effect(ledger: Ledger, place: str) -> None:
     """A misplaced decision has no effect, verification reports it, and a valid decision is rejected at once."""
-    amendments = Amendments(plant.events.log, plant.store)
+    amendments = Amendments(ledger.events.log, ledger.store)
     for _ in range(2):
-        await amendments.create(CORRECTIONS, "maker", CORRECTION, POLICY)
-    plant.tamper(copied(place, CORRECTIONS, status="'approved'", amendment_id=f"'{record_id(1)}'"))
-    pending = await query_amendments(plant.store, CORRECTIONS, AmendmentFilters(status=AmendmentState.PENDING))
+        await amendments.create(AMENDMENTS, "maker", AMENDMENT, POLICY)
+    ledger.tamper(copy_to_place(place, AMENDMENTS, status="'approved'", amendment_id=f"'{record_id(1)}'"))
+    pending = await query_amendments(ledger.store, AMENDMENTS, AmendmentFilters(status=AmendmentState.PENDING))
     assert [record.sequence for record in pending.records] == [2, 1]
-    approved = await query_amendments(plant.store, CORRECTIONS, AmendmentFilters(status=AmendmentState.APPROVED))
+    approved = await query_amendments(ledger.store, AMENDMENTS, AmendmentFilters(status=AmendmentState.APPROVED))
     assert approved.records == []
-    assert not (await plant.verify(CORRECTIONS)).chain_valid
+    assert not (await ledger.verify(AMENDMENTS)).chain_valid
     with pytest.raises(WorkspaceError) as refusal:
-        await amendments.approve(CORRECTIONS, record_id(1), "checker")
+        await amendments.approve(AMENDMENTS, record_id(1), "checker")
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
 
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "3.5", "'zzz'", "x'00'"])
-def test_a_new_file_rejects_invalid_sequences(plant: Ledger, place: str) -> None:
+def test_a_new_file_rejects_invalid_sequences(ledger: Ledger, place: str) -> None:
     """The table rejects invalid sequences."""
     with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
-        plant.tamper(lambda file: file.execute(f"UPDATE records SET sequence = {place} WHERE sequence = 1"))
+        ledger.tamper(lambda file: file.execute(f"UPDATE records SET sequence = {place} WHERE sequence = 1"))

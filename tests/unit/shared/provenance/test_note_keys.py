@@ -14,18 +14,18 @@ from shared.backends.azure.vault_keys import VaultNoteSigner
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner, rotate
 from shared.errors import WorkspaceError
+from shared.provenance.checkpoint_ports import NoteSigner
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.notes import NoteError, VerifierKey, open_checkpoint, origin_of
-from shared.provenance.ports import NoteSigner
 from shared.provenance.verifier import ChainVerifier
 from tests.key_vault import KeyVaultDouble, Tokens
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger, workspace
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, open_ledger, workspace
 
 START = 1_767_600_000
 
 
 @dataclass
-class Keys:
+class RotatableKey:
     """A key in one kind of store.
 
     Attributes:
@@ -38,16 +38,16 @@ class Keys:
 
 
 @pytest.fixture
-async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """Two chains."""
-    async with ledger(tmp_path) as opened:
+    async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, 3)
         await opened.fill(BATCH, 3)
         yield opened
 
 
 @pytest.fixture(params=["file", "key vault double"])
-async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Keys]:
+async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RotatableKey]:
     """A key of each kind of store."""
     async with AsyncExitStack() as stack:
         if request.param == "file":
@@ -57,45 +57,45 @@ async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
                 rotate(path)
                 return FileNoteSigner(path, notes)
 
-            yield Keys(FileNoteSigner(path, notes), replaced)
+            yield RotatableKey(FileNoteSigner(path, notes), replaced)
             return
         double = stack.enter_context(KeyVaultDouble())
         double.keys.create("notes", START)
         vault = Vault(double.uri, credential=Tokens(), options=double.options)
         stack.push_async_callback(vault.close)
-        yield Keys(
+        yield RotatableKey(
             VaultNoteSigner(vault, "notes"),
             lambda: VaultNoteSigner(vault, f"notes/{double.keys.create('notes', START + 9).name}"),
         )
 
 
-def signing(plant: Ledger, signer: NoteSigner) -> Checkpoints:
+def open_checkpoints(ledger: Ledger, signer: NoteSigner) -> Checkpoints:
     """Return the checkpoints of a process with a signer."""
-    return Checkpoints(plant.store, FileCheckpointStore(plant.folder / "checkpoints"), signer, workspace)
+    return Checkpoints(ledger.store, FileCheckpointStore(ledger.folder / "checkpoints"), signer, workspace)
 
 
-async def sound(plant: Ledger, checkpoints: Checkpoints) -> bool:
+async def is_sound(ledger: Ledger, checkpoints: Checkpoints) -> bool:
     """Return whether a process finds both chains valid."""
-    verifier = ChainVerifier(plant.store, workspace, checkpoints)
+    verifier = ChainVerifier(ledger.store, workspace, checkpoints)
     return all([(await verifier.verify(chain)).chain_valid for chain in (PLATFORM, BATCH)])
 
 
-async def test_a_replaced_key_is_trusted_but_does_not_sign(plant: Ledger, keys: Keys) -> None:
+async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, keys: RotatableKey) -> None:
     """After a rotation chains remain valid and grow; old and new processes sign with the new, published key."""
-    before = signing(plant, keys.old)
+    before = open_checkpoints(ledger, keys.old)
     assert await before.create_all() == 2
     old = await before.verifier_key()
-    after = signing(plant, keys.replace())
+    after = open_checkpoints(ledger, keys.replace())
     new = await after.verifier_key()
     assert new != old
     for checkpoints in (after, before):
-        assert await sound(plant, checkpoints)
+        assert await is_sound(ledger, checkpoints)
         assert (await checkpoints.current(BATCH)).checkpoint.size == 3
     # Either key verifies earlier notes.
     given = (await after.current(BATCH)).stored.note
     for key in (old, new):
         assert open_checkpoint(given, key, origin_of(WORKSPACE, *BATCH)).size == 3
-    await plant.fill(BATCH, 2)
+    await ledger.fill(BATCH, 2)
     made = await after.create(BATCH)
     assert made is not None
     origin = origin_of(WORKSPACE, *BATCH)
@@ -104,84 +104,84 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(plant: Ledger, keys: 
         open_checkpoint(made.note, old, origin)
     # Checkpoints of an older process are trusted, too.
     for checkpoints in (before, after):
-        assert await sound(plant, checkpoints)
-        await plant.fill(BATCH, 1)
+        assert await is_sound(ledger, checkpoints)
+        await ledger.fill(BATCH, 1)
         made = await checkpoints.create(BATCH)
         assert made == (await checkpoints.current(BATCH)).stored
-    assert await sound(plant, before)
-    assert await sound(plant, after)
+    assert await is_sound(ledger, before)
+    assert await is_sound(ledger, after)
     assert VerifierKey.parse(str(new)) == new
 
 
-async def test_a_manually_replaced_key_file_signs(plant: Ledger, tmp_path: Path) -> None:
+async def test_a_manually_replaced_key_file_signs(ledger: Ledger, tmp_path: Path) -> None:
     """A manually replaced key file signs, the earlier key remains trusted, and the running process uses the new one."""
-    assert await plant.checkpoints.create_all() == 2
-    async with ledger(tmp_path / "elsewhere") as other:
+    assert await ledger.checkpoints.create_all() == 2
+    async with open_ledger(tmp_path / "elsewhere") as other:
         await other.checkpoints.verifier_key()
     shutil.copy(tmp_path / "elsewhere" / "checkpoint-key.pem", tmp_path / "checkpoint-key.pem")
-    assert await plant.checkpoints.verifier_key() == await other.checkpoints.verifier_key()
-    assert await sound(plant, plant.checkpoints)
-    await plant.fill(BATCH, 1)
-    assert await plant.checkpoints.create(BATCH) is not None
-    assert await sound(plant, plant.checkpoints)
+    assert await ledger.checkpoints.verifier_key() == await other.checkpoints.verifier_key()
+    assert await is_sound(ledger, ledger.checkpoints)
+    await ledger.fill(BATCH, 1)
+    assert await ledger.checkpoints.create(BATCH) is not None
+    assert await is_sound(ledger, ledger.checkpoints)
 
 
 @pytest.mark.parametrize("left", ["nothing", "rubbish"])
-async def test_a_lost_key_is_not_replaced(plant: Ledger, tmp_path: Path, left: str) -> None:
+async def test_a_lost_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: str) -> None:
     """Without the key nothing is signed, in old and new processes; existing checkpoints are verified as before."""
-    assert await plant.checkpoints.create_all() == 2
+    assert await ledger.checkpoints.create_all() == 2
     path, aside = tmp_path / "checkpoint-key.pem", tmp_path / "aside"
     path.rename(aside)
     if left == "rubbish":
         path.write_text("rubbish")
-    await plant.fill(BATCH, 1)
-    for checkpoints in (plant.checkpoints, signing(plant, FileNoteSigner(path, tmp_path / "checkpoints"))):
+    await ledger.fill(BATCH, 1)
+    for checkpoints in (ledger.checkpoints, open_checkpoints(ledger, FileNoteSigner(path, tmp_path / "checkpoints"))):
         for refused in (checkpoints.create(BATCH), checkpoints.verifier_key()):
             with pytest.raises(WorkspaceError) as caught:
                 await refused
             assert caught.value.code == "CHECKPOINT_REFUSED"
         assert await checkpoints.create_all() == 0
-        assert await sound(plant, checkpoints)
+        assert await is_sound(ledger, checkpoints)
         assert (await checkpoints.current(BATCH)).checkpoint.size == 3
         assert path.exists() == (left == "rubbish")
     aside.rename(path)
-    assert await plant.checkpoints.create(BATCH) is not None
-    assert await sound(plant, plant.checkpoints)
+    assert await ledger.checkpoints.create(BATCH) is not None
+    assert await is_sound(ledger, ledger.checkpoints)
 
 
-async def test_without_any_key_there_is_no_verdict(plant: Ledger, tmp_path: Path) -> None:
+async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Path) -> None:
     """Without any key a chain is neither valid nor broken, since it may have been rewritten."""
-    assert await plant.checkpoints.create(BATCH) is not None
+    assert await ledger.checkpoints.create(BATCH) is not None
     (tmp_path / "checkpoint-key.pem").unlink()
     shutil.rmtree(tmp_path / "checkpoint-keys")
     with pytest.raises(WorkspaceError) as caught:
-        await plant.verify(BATCH)
+        await ledger.verify(BATCH)
     assert caught.value.code == "CHECKPOINT_REFUSED"
-    assert (await plant.verify(PLATFORM)).chain_valid
+    assert (await ledger.verify(PLATFORM)).chain_valid
 
 
-async def test_an_unused_key_is_replaced(plant: Ledger, tmp_path: Path) -> None:
+async def test_an_unused_key_is_replaced(ledger: Ledger, tmp_path: Path) -> None:
     """A missing key without checkpoints is replaced."""
-    first = await plant.checkpoints.verifier_key()
+    first = await ledger.checkpoints.verifier_key()
     (tmp_path / "checkpoint-key.pem").unlink()
-    assert await plant.checkpoints.verifier_key() != first
+    assert await ledger.checkpoints.verifier_key() != first
 
 
-async def test_a_disabled_version_is_not_trusted(plant: Ledger) -> None:
+async def test_a_disabled_version_is_not_trusted(ledger: Ledger) -> None:
     """Signatures of a disabled key are not trusted, and the verdict says so."""
     with KeyVaultDouble() as double:
         leaked = double.keys.create("notes", START)
         vault = Vault(double.uri, credential=Tokens(), options=double.options)
-        await signing(plant, VaultNoteSigner(vault, "notes")).create(BATCH)
+        await open_checkpoints(ledger, VaultNoteSigner(vault, "notes")).create(BATCH)
         leaked.enabled = False
         double.keys.create("notes", START + 9)
-        after = signing(plant, VaultNoteSigner(vault, "notes"))
-        verdict = await ChainVerifier(plant.store, workspace, after).verify(BATCH)
+        after = open_checkpoints(ledger, VaultNoteSigner(vault, "notes"))
+        verdict = await ChainVerifier(ledger.store, workspace, after).verify(BATCH)
         assert (verdict.chain_valid, "is not trusted" in verdict.reason) == (False, True)
         # While the vault is unavailable, the set of trusted keys is unknown.
         double.down = True
         with pytest.raises(WorkspaceError) as caught:
-            await ChainVerifier(plant.store, workspace, after).verify(BATCH)
+            await ChainVerifier(ledger.store, workspace, after).verify(BATCH)
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
         await vault.close()
 
@@ -195,25 +195,25 @@ class RotatingSigner(FileNoteSigner):
         return await super().sign(message)
 
 
-async def test_a_note_with_an_invalid_signature_is_not_stored(plant: Ledger, tmp_path: Path) -> None:
+async def test_a_note_with_an_invalid_signature_is_not_stored(ledger: Ledger, tmp_path: Path) -> None:
     """A note that its key does not verify is not stored, since it could never be removed."""
-    turning = signing(plant, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
+    turning = open_checkpoints(ledger, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
     with pytest.raises(NoteError):
         await turning.create(BATCH)
-    assert await plant.checkpoints.find_newest(BATCH) is None
-    assert await plant.checkpoints.create(BATCH) is not None
+    assert await ledger.checkpoints.find_newest(BATCH) is None
+    assert await ledger.checkpoints.create(BATCH) is not None
 
 
-async def test_a_command_replaces_the_key(plant: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_command_replaces_the_key(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command prints the new public key; without a data directory or with an invalid key it changes nothing."""
-    assert await plant.checkpoints.create_all() == 2
-    old = await plant.checkpoints.verifier_key()
+    assert await ledger.checkpoints.create_all() == 2
+    old = await ledger.checkpoints.verifier_key()
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 0
-    new = await plant.checkpoints.verifier_key()
+    new = await ledger.checkpoints.verifier_key()
     assert new != old
     assert (tmp_path / "checkpoint-key.pem").stat().st_mode & 0o777 == 0o600
     assert f"checkpoint-keys/{new.key_id.hex()}" in capsys.readouterr().out
-    assert await sound(plant, plant.checkpoints)
+    assert await is_sound(ledger, ledger.checkpoints)
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path / "nowhere")]) == 1
     (tmp_path / "checkpoint-key.pem").write_text("rubbish")
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 1

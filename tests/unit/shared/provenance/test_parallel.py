@@ -26,8 +26,8 @@ from tests.unit.shared.provenance.chains import (
     WORKSPACE,
     Ledger,
     ParallelChainStore,
-    ledger,
-    windows_of,
+    open_ledger,
+    parallel_options,
     workspace,
 )
 from tests.unit.shared.provenance.test_verifier import MATRIX
@@ -37,9 +37,9 @@ type Helper = Callable[[ParallelChainStore, WindowRequest], Awaitable[WindowResu
 
 
 @pytest.fixture
-async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """A chain of events with a checkpoint that ends within a window."""
-    async with ledger(tmp_path, windows_of(4)) as opened:
+    async with open_ledger(tmp_path, parallel_options(4)) as opened:
         await opened.fill(PLATFORM, COUNT - 5)
         members = {"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B", "Status": "pending"}
         await opened.events.log.append(PLATFORM, draft_record(members, "AmendedAt"))
@@ -48,80 +48,80 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
         yield opened
 
 
-async def test_valid_windows_are_not_verified_again(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """All valid windows but the first are taken from the window verifier, and the checkpoint matches."""
     verified: list[int] = []
-    stream = plant.store.stream
+    stream = ledger.store.stream
 
     async def counted(chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
         verified.append(first)
         await stream(chain, first, last, work)
 
-    verdict = await plant.verify(PLATFORM)
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.reason) == (True, f"{COUNT} records, all sound")
-    assert plant.store.sound == COUNT // 4
-    monkeypatch.setattr(plant.store, "stream", counted)
-    await plant.verify(PLATFORM)
+    assert ledger.store.sound == COUNT // 4
+    monkeypatch.setattr(ledger.store, "stream", counted)
+    await ledger.verify(PLATFORM)
     # Each window is verified once, the first one by the verification itself.
     assert sorted(verified) == list(range(1, COUNT, 4))
 
 
 @pytest.mark.parametrize("window", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("leaves", range(0, COUNT + 1, 3))
-async def test_windows_build_the_same_tree(plant: Ledger, window: int, leaves: int) -> None:
+async def test_windows_build_the_same_tree(ledger: Ledger, window: int, leaves: int) -> None:
     """Windows contribute the leaves of a checkpoint of any size."""
     genesis = genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key)
     whole, parts = ChainVerification(genesis, leaves), ChainVerification(genesis, leaves)
-    await verify_up_to(plant.store, PLATFORM, whole, COUNT, DEFAULT_PARALLEL)
-    await verify_up_to(plant.store, PLATFORM, parts, COUNT, windows_of(window))
+    await verify_up_to(ledger.store, PLATFORM, whole, COUNT, DEFAULT_PARALLEL)
+    await verify_up_to(ledger.store, PLATFORM, parts, COUNT, parallel_options(window))
     assert parts == whole
     assert whole.tree.size == leaves
 
 
-async def dies(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
+async def fail_at_once(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
     """Fail as if the process had ended."""
     raise VerifierUnavailableError("injected end")
 
 
-async def breaks(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
+async def raise_error(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
     """Fail with another error."""
     raise ValueError("injected error")
 
 
-async def hangs(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
+async def hang(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
     """Never return."""
     await asyncio.Event().wait()
     raise AssertionError
 
 
-async def dies_later(store: ParallelChainStore, question: WindowRequest) -> WindowResult:
+async def fail_later(store: ParallelChainStore, question: WindowRequest) -> WindowResult:
     """Verify about half of the windows, then fail."""
     if question.first > COUNT // 2:
         return await verify_window(store, question)
     raise VerifierUnavailableError("injected end")
 
 
-async def answers_of_another(store: ParallelChainStore, question: WindowRequest) -> WindowResult:
+async def return_previous_window(store: ParallelChainStore, question: WindowRequest) -> WindowResult:
     """Return the result of the window before."""
     first = max(2, question.first - 4)
     return await verify_window(store, WindowRequest(question.chain, first, question.last - 4, question.leaves))
 
 
 @pytest.mark.parametrize("name", [None, "edited field", "deleted middle", "swapped", "deleted tail"])
-@pytest.mark.parametrize("helper", [dies, breaks, hangs, dies_later, answers_of_another])
+@pytest.mark.parametrize("helper", [fail_at_once, raise_error, hang, fail_later, return_previous_window])
 async def test_the_verdict_does_not_depend_on_the_window_verifier(
-    plant: Ledger, helper: Helper, name: str | None
+    ledger: Ledger, helper: Helper, name: str | None
 ) -> None:
     """If the window verifier fails, hangs or returns wrong results, the verdict is the same."""
-    store = StoreWithHelper(plant.folder / "provenance.sqlite", helper)
+    store = StoreWithHelper(ledger.folder / "provenance.sqlite", helper)
     if name:
-        plant.tamper(MATRIX[name][0])
+        ledger.tamper(MATRIX[name][0])
     try:
         options = ParallelOptions(least=1, window=4, ahead=3, patience=0.05)
-        verdict = await ChainVerifier(store, workspace, plant.checkpoints, parallel=options).verify(PLATFORM)
+        verdict = await ChainVerifier(store, workspace, ledger.checkpoints, parallel=options).verify(PLATFORM)
     finally:
         await store.close()
-    assert verdict == await ChainVerifier(plant.store, workspace, plant.checkpoints).verify(PLATFORM)
+    assert verdict == await ChainVerifier(ledger.store, workspace, ledger.checkpoints).verify(PLATFORM)
     assert verdict.chain_valid == (name is None)
 
 

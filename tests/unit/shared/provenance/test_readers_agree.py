@@ -13,49 +13,52 @@ from shared.provenance.chain_verification import ChainVerification, to_rows
 from shared.provenance.hash_rule import MAX_DEPTH, digest, genesis_hash, project_record, record_id
 from shared.provenance.offline import BrokenError, load, verify
 from shared.provenance.ports import ChainRecord
-from shared.provenance.records import build_placeholder, draft_event, normalize_record, seal_record, to_json
-from shared.provenance.verifier import Verdict, add_record_verdict
+from shared.provenance.records import build_placeholder, draft_event, normalize_record, record_to_json, seal_record
+from shared.provenance.verifier import ChainVerdict, add_record_verdict
 from shared.text_formats.strict_json import MAX_DEPTH as MOST_OF_A_REQUEST
 
 GENESIS = genesis_hash("plant-a", "PlatformConfig")
 AT = "2026-01-05T08:00:00.000000Z"
-SOUND = Verdict(chain_valid=True, empty=False, fork_detected=False, reason="")
+SOUND = ChainVerdict(chain_valid=True, empty=False, fork_detected=False, reason="")
 FIRST = seal_record(draft_event("u", {"ActionType": "A", "EntityType": "T", "EntityID": "1"}), 1, AT, GENESIS, "a")
 REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{record_id(2)}","Timestamp":"{AT}","UserID":"u"'
 
 
-def second(state: str, *, before: str = "", behind: str = "") -> bytes:
+def build_second_record(state: str, *, before: str = "", behind: str = "") -> bytes:
     """Return the text of the second record with a member in any form."""
     return f'{before}{{"AfterState":{state},{REST}}}{behind}'.encode("utf-8", "surrogatepass")
 
 
-def levels(count: int) -> bytes:
+def build_nested_record(count: int) -> bytes:
     """Return the text of a record with a number of levels."""
-    return second("[" * (count - 1) + "]" * (count - 1))
+    return build_second_record("[" * (count - 1) + "]" * (count - 1))
 
 
 NUMBERS = ["1E2", "-0", "-0.0", "1.0", "1e400", "NaN", "9007199254740993", "9007199254740992", "1" + "0" * 20,
            "1" + "0" * 21, "1" + "0" * 400, "9" * 5_000, "0.10000000000000000555", "1e21", "5e-324"]  # fmt: skip
 FORMS = {
-    **{f"the number {number[:30]}": second(number) for number in NUMBERS},
-    **{f"{count} levels": levels(count) for count in (99, 127, 128, 129, 130, 253, 254, 255, 256, 300, 900, 50_000)},
-    "a name twice": second('1,"AfterState":1'),
-    "a name twice, spelled otherwise": second('1,"After\\u0053tate":1'),
-    "a name twice below": second('{"a":1,"a":1}'),
-    "a Hash inside": second('1,"Hash":"x"'),
-    "a list": second("1", before="[", behind="]"),
-    "a mark before": second("1", before="\ufeff"),
-    "a blank before": second("1", before=" "),
-    "a line behind": second("1", behind="\n"),
-    "a blank within": second(" 1"),
-    "half a character": second('"\\ud800"'),
-    "half a character as bytes": second('"\ud800"'),
-    "bytes that are no text": second("1") + b"\xff",
-    "two octets a character": second("1").decode().encode("utf-16"),
-    "an escape": second('"\\u0041"'),
+    **{f"the number {number[:30]}": build_second_record(number) for number in NUMBERS},
+    **{
+        f"{count} levels": build_nested_record(count)
+        for count in (99, 127, 128, 129, 130, 253, 254, 255, 256, 300, 900, 50_000)
+    },
+    "a name twice": build_second_record('1,"AfterState":1'),
+    "a name twice, spelled otherwise": build_second_record('1,"After\\u0053tate":1'),
+    "a name twice below": build_second_record('{"a":1,"a":1}'),
+    "a Hash inside": build_second_record('1,"Hash":"x"'),
+    "a list": build_second_record("1", before="[", behind="]"),
+    "a mark before": build_second_record("1", before="\ufeff"),
+    "a blank before": build_second_record("1", before=" "),
+    "a line behind": build_second_record("1", behind="\n"),
+    "a blank within": build_second_record(" 1"),
+    "half a character": build_second_record('"\\ud800"'),
+    "half a character as bytes": build_second_record('"\ud800"'),
+    "bytes that are no text": build_second_record("1") + b"\xff",
+    "two octets a character": build_second_record("1").decode().encode("utf-16"),
+    "an escape": build_second_record('"\\u0041"'),
     "another order": f'{{{REST},"AfterState":1}}'.encode(),
-    "order by UTF-16": second('{"\U0001f600":1,"\ufb33":2}'),
-    "order by code points": second('{"\ufb33":2,"\U0001f600":1}'),
+    "order by UTF-16": build_second_record('{"\U0001f600":1,"\ufb33":2}'),
+    "order by code points": build_second_record('{"\ufb33":2,"\U0001f600":1}'),
     "an empty object": b"{}",
     "nothing": b"",
 }
@@ -78,34 +81,34 @@ WRITTEN = st.sampled_from(
 @pytest.mark.parametrize("name", FORMS)
 def test_all_readers_agree(name: str) -> None:
     """No form of a record is valid for one reader and invalid for another, with either digest as its Hash."""
-    for hashed in hashes_of(FORMS[name]):
-        agree(FORMS[name], hashed)
+    for hashed in possible_hashes(FORMS[name]):
+        assert_readers_agree(FORMS[name], hashed)
 
 
 @given(VALUES, WRITTEN, st.integers(0, 140))
 @example(1e16, json.dumps, 0)
 def test_all_readers_agree_on_anything(value: Any, written: Any, depth: int) -> None:
     """The readers agree on any value in any form at any depth."""
-    text = second("[" * depth + written(value) + "]" * depth)
-    for hashed in hashes_of(text):
-        agree(text, hashed)
+    text = build_second_record("[" * depth + written(value) + "]" * depth)
+    for hashed in possible_hashes(text):
+        assert_readers_agree(text, hashed)
 
 
-def hashes_of(text: bytes) -> set[str]:
+def possible_hashes(text: bytes) -> set[str]:
     """Return the possible forged Hashes of a text: of its bytes, and of its record."""
     return {digest(text), digest(canonicalize_record(text) or b"")}
 
 
-def agree(text: bytes, hashed: str) -> None:
+def assert_readers_agree(text: bytes, hashed: str) -> None:
     """Compare the result of each reader with the rule."""
     form = canonicalize_record(text)
-    is_valid, verdict, shown = readings(text, hashed)
+    is_valid, verdict, shown = read_with_all(text, hashed)
     # The rule: a record is valid if it is stored in canonical form with the digest of that form.
     assert is_valid == (form == text and digest(text) == hashed)
     assert verdict.valid == (form is not None and digest(form) == hashed)
     assert verdict.recomputed_hash == (None if form is None else digest(form))
     # An export contains the values, but not their stored form.
-    assert offline(shown) == verdict.valid
+    assert is_valid_offline(shown) == verdict.valid
     given = json.loads(shown)[1]
     assert ("Damaged" in given) == (form is None)
     assert verdict.record == load(shown)[1]
@@ -113,7 +116,7 @@ def agree(text: bytes, hashed: str) -> None:
     assert (digest(rfc8785.dumps(content)) == hashed) == verdict.valid
 
 
-def readings(text: bytes, hashed: str) -> tuple[bool, Verdict, str]:
+def read_with_all(text: bytes, hashed: str) -> tuple[bool, ChainVerdict, str]:
     """Return the verification of a chain of two records, the verdict on the second, and the export."""
     try:
         fields = project_record(json.loads(text))
@@ -123,11 +126,11 @@ def readings(text: bytes, hashed: str) -> tuple[bool, Verdict, str]:
     walk = ChainVerification(GENESIS)
     walk.verify_rows(to_rows([FIRST, record]))
     shown = [normalize_record(one) or build_placeholder(one) for one in (FIRST, record)]
-    export = b"[%b]" % b",".join(map(to_json, shown))
+    export = b"[%b]" % b",".join(map(record_to_json, shown))
     return walk.fault is None and walk.sequence == 2, add_record_verdict(SOUND, record), export.decode()
 
 
-def offline(export: str) -> bool:
+def is_valid_offline(export: str) -> bool:
     """Return whether the offline verifier finds an export valid."""
     try:
         return verify(load(export), "plant-a", "PlatformConfig") == 2

@@ -24,9 +24,9 @@ from shared.provenance.records import (
     parse_record,
     project_record,
     record_id,
+    record_to_json,
     seal_record,
     sequence_of,
-    to_json,
 )
 
 GENESIS = genesis_hash("plant-a", "PlatformConfig")
@@ -45,7 +45,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def chain(length: int) -> list[dict[str, Any]]:
+def build_chain(length: int) -> list[dict[str, Any]]:
     """Return a valid chain."""
     records: list[dict[str, Any]] = []
     for sequence in range(1, length + 1):
@@ -111,7 +111,7 @@ def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any
 def test_the_json_text_of_a_record_has_its_hash() -> None:
     """The JSON text of a record is the record with its Hash."""
     record = seal_record(draft_event("u", EVENT), 1, AT, GENESIS, "x")
-    assert json.loads(to_json(record)) == parse_record(record.canonical, record.hash)
+    assert json.loads(record_to_json(record)) == parse_record(record.canonical, record.hash)
 
 
 def test_large_floats_keep_their_value() -> None:
@@ -166,7 +166,7 @@ def test_malformed_record_ids_have_no_sequence(text: Any) -> None:
 
 def test_a_sound_chain_has_no_fault() -> None:
     """A sealed chain and an empty chain have no fault."""
-    assert find_first_fault(chain(5), GENESIS) is None
+    assert find_first_fault(build_chain(5), GENESIS) is None
     assert find_first_fault([], GENESIS) is None
 
 
@@ -181,7 +181,7 @@ def test_a_sound_chain_has_no_fault() -> None:
 )
 def test_a_damaged_chain_has_a_fault(damage: Any, reason: str) -> None:
     """Each kind of tampering is found at the first changed record."""
-    records = chain(5)
+    records = build_chain(5)
     damage(records)
     assert reason in str(find_first_fault(records, GENESIS))
 
@@ -189,4 +189,4 @@ def test_a_damaged_chain_has_a_fault(damage: Any, reason: str) -> None:
 def test_append_ids_are_not_returned() -> None:
     """Replies do not contain the append id."""
     record: ChainRecord = seal_record(draft_event("u", EVENT), 1, AT, GENESIS, "secret-append-id")
-    assert b"secret-append-id" not in to_json(record)
+    assert b"secret-append-id" not in record_to_json(record)

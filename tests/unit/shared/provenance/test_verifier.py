@@ -15,7 +15,15 @@ from shared.provenance.parallel import DEFAULT_PARALLEL
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export
 from shared.provenance.verify import main
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, fields_of, ledger, windows_of
+from tests.unit.shared.provenance.chains import (
+    BATCH,
+    PLATFORM,
+    WORKSPACE,
+    Ledger,
+    filter_columns,
+    open_ledger,
+    parallel_options,
+)
 
 COUNT = 9
 CHAIN = "(SELECT chain FROM chains WHERE target = 'PlatformConfig')"
@@ -23,11 +31,12 @@ type Tampering = Callable[[sqlite3.Connection], Any]
 
 
 @pytest.fixture(
-    params=[DEFAULT_PARALLEL, windows_of(1), windows_of(2), windows_of(4)], ids=["whole", "by1", "by2", "by4"]
+    params=[DEFAULT_PARALLEL, parallel_options(1), parallel_options(2), parallel_options(4)],
+    ids=["whole", "by1", "by2", "by4"],
 )
-async def plant(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
+async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
     """A chain of nine records, and one of another scope; verified at once and in parallel windows."""
-    async with ledger(tmp_path, request.param) as opened:
+    async with open_ledger(tmp_path, request.param) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, COUNT)
         yield opened
@@ -54,18 +63,20 @@ def reseal(first: int, change: Callable[[dict[str, Any]], None], *, last: int = 
             value["PreviousHash"] = previous
             if sequence == first:
                 change(value)
-            previous = put(connection, sequence, value)
+            previous = replace_row(connection, sequence, value)
         if head:
             connection.execute("UPDATE chains SET hash = ? WHERE target = 'PlatformConfig'", (previous,))
 
     return work
 
 
-def put(connection: sqlite3.Connection, sequence: int, value: dict[str, Any], canonical: bytes | None = None) -> str:
+def replace_row(
+    connection: sqlite3.Connection, sequence: int, value: dict[str, Any], canonical: bytes | None = None
+) -> str:
     """Replace a row by a record that is valid by itself."""
     # Also deeper than the service's limit.
     text = canonical or rfc8785.dumps(value)
-    fields = fields_of(value)
+    fields = filter_columns(value)
     columns = ", ".join(f"{name} = ?" for name in ("canonical", "hash", *fields))
     values = (text, digest(text), *fields.values(), sequence)
     connection.execute(f"UPDATE records SET {columns} WHERE chain = {CHAIN} AND sequence = ?", values)
@@ -78,7 +89,7 @@ def swap(one: int, other: int) -> Tampering:
     return sql(*(f"UPDATE records SET sequence = {to} WHERE chain = @ AND sequence = {place}" for place, to in moves))
 
 
-def nested(depth: int) -> Callable[[dict[str, Any]], None]:
+def nest_record(depth: int) -> Callable[[dict[str, Any]], None]:
     """Return a function that nests a record to a number of levels."""
     state: Any = {}
     for _ in range(depth - 2):
@@ -86,7 +97,7 @@ def nested(depth: int) -> Callable[[dict[str, Any]], None]:
     return lambda value: value.update(AfterState={"n": state} if depth > 2 else state)
 
 
-def mended(first: int, name: str, value: Any) -> Tampering:
+def set_invalid_member(first: int, name: str, value: Any) -> Tampering:
     """Return a function that sets a member to an invalid value and repairs hashes and filter fields."""
     return reseal(first, lambda record: record.update({name: value}))
 
@@ -114,13 +125,13 @@ def fork_beside(connection: sqlite3.Connection) -> None:
 def fork_in_place(connection: sqlite3.Connection) -> None:
     """Link the sixth record to the predecessor of the fifth."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 5").fetchone()
-    put(connection, 6, json.loads(text) | {"RecordID": record_id(6)})
+    replace_row(connection, 6, json.loads(text) | {"RecordID": record_id(6)})
 
 
-def spaced(connection: sqlite3.Connection) -> None:
+def add_space(connection: sqlite3.Connection) -> None:
     """Store the last record with a space in it, and repair hash and head."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 9").fetchone()
-    hashed = put(connection, 9, json.loads(text), text.replace(b":", b": ", 1))
+    hashed = replace_row(connection, 9, json.loads(text), text.replace(b":", b": ", 1))
     connection.execute("UPDATE chains SET hash = ? WHERE target = 'PlatformConfig'", (hashed,))
 
 
@@ -173,12 +184,12 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         "five is stored in the place of 000000000005",
     ),
     "an actor that is null": (
-        mended(5, "UserID", None),
+        set_invalid_member(5, "UserID", None),
         record_id(5),
         "filter fields of 000000000005 are not text: UserID",
     ),
     "a type that is null, of the last": (
-        mended(9, "EntityType", None),
+        set_invalid_member(9, "EntityType", None),
         record_id(9),
         "filter fields of 000000000009 are not text: EntityType",
     ),
@@ -194,7 +205,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     ),
     "copied from another scope": (copy_over("chain <> @ AND sequence = 5", 5), record_id(5), "does not link"),
     "first copied from another scope": (copy_over("chain <> @ AND sequence = 1", 1), record_id(1), "genesis hash"),
-    "wrong canonical bytes": (spaced, record_id(9), "not stored in its canonical form"),
+    "wrong canonical bytes": (add_space, record_id(9), "not stored in its canonical form"),
     "head names another hash": (
         sql(f"UPDATE chains SET hash = '{'0' * 64}' WHERE chain = @"),
         record_id(9),
@@ -220,7 +231,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     ),
     **{
         f"a time of the form {time!r} at {place}": (
-            mended(place, "Timestamp", time),
+            set_invalid_member(place, "Timestamp", time),
             record_id(place),
             f"the time of {record_id(place)} does not have the format 2026-01-05T08:00:00.000000Z",
         )
@@ -237,7 +248,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     },
     **{
         f"{levels} levels at {place}": (
-            reseal(place, nested(levels)),
+            reseal(place, nest_record(levels)),
             record_id(place),
             "not stored in its canonical form",
         )
@@ -252,44 +263,44 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
 
 
 @pytest.mark.parametrize("name", MATRIX)
-async def test_each_tampering_is_found(plant: Ledger, name: str) -> None:
+async def test_each_tampering_is_found(ledger: Ledger, name: str) -> None:
     """The first invalid record is named with a reason, and the other chain is valid."""
     tampering, broken_at, reason = MATRIX[name]
-    assert (await plant.verify(PLATFORM)).chain_valid
-    plant.tamper(tampering)
-    verdict = await plant.verify(PLATFORM)
+    assert (await ledger.verify(PLATFORM)).chain_valid
+    ledger.tamper(tampering)
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.fork_detected) == (False, False, False)
     assert verdict.broken_at == broken_at
     assert reason in verdict.reason
-    assert (await plant.verify(BATCH)).chain_valid
+    assert (await ledger.verify(BATCH)).chain_valid
 
 
 @pytest.mark.parametrize("tampering", [fork_beside, fork_in_place])
-async def test_a_fork_is_found(plant: Ledger, tampering: Tampering) -> None:
+async def test_a_fork_is_found(ledger: Ledger, tampering: Tampering) -> None:
     """A second record with the same predecessor is named by its Hash."""
-    before = {record.hash for record in await plant.records(PLATFORM)}
-    plant.tamper(tampering)
-    verdict = await plant.verify(PLATFORM)
-    (forged,) = {record.hash for record in await plant.records(PLATFORM)} - before
+    before = {record.hash for record in await ledger.records(PLATFORM)}
+    ledger.tamper(tampering)
+    verdict = await ledger.verify(PLATFORM)
+    (forged,) = {record.hash for record in await ledger.records(PLATFORM)} - before
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged)
     assert "predecessor of 000000000005" in verdict.reason
 
 
-def copied_past_the_end(connection: sqlite3.Connection) -> None:
+def copy_past_the_end(connection: sqlite3.Connection) -> None:
     """Copy the third record past the last."""
     names = [row[1] for row in connection.execute("PRAGMA table_info(records)")]
     copied = ", ".join({"sequence": "10", "append_id": "'copy'"}.get(name, name) for name in names)
     connection.execute(f"INSERT INTO records SELECT {copied} FROM records WHERE chain = {CHAIN} AND sequence = 3")
 
 
-def forked_past_the_end(connection: sqlite3.Connection) -> None:
+def fork_past_the_end(connection: sqlite3.Connection) -> None:
     """Append a changed third record past the last."""
-    copied_past_the_end(connection)
+    copy_past_the_end(connection)
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 3").fetchone()
-    put(connection, 10, json.loads(text) | {"Description": "the other story"})
+    replace_row(connection, 10, json.loads(text) | {"Description": "the other story"})
 
 
-def counted(connection: sqlite3.Connection) -> None:
+def count_in_head(connection: sqlite3.Connection) -> None:
     """Return a function that also updates the head item to the record past the end."""
     row = f"FROM records WHERE chain = chains.chain AND sequence = 10) {OF_PLATFORM}"
     connection.execute(f"UPDATE chains SET sequence = 10, hash = (SELECT hash {row}")
@@ -298,31 +309,31 @@ def counted(connection: sqlite3.Connection) -> None:
 OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 
 
-@pytest.mark.parametrize("head", [lambda _: None, counted], ids=["head as it was", "head moved"])
-@pytest.mark.parametrize("tampering", [copied_past_the_end, forked_past_the_end], ids=["copy", "fork"])
+@pytest.mark.parametrize("head", [lambda _: None, count_in_head], ids=["head as it was", "head moved"])
+@pytest.mark.parametrize("tampering", [copy_past_the_end, fork_past_the_end], ids=["copy", "fork"])
 async def test_a_copy_is_not_a_fork(
-    plant: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
+    ledger: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Both verifiers name a copied record by its RecordID and a changed one by its Hash, with any head item."""
-    await plant.checkpoints.create(PLATFORM)
-    plant.tamper(tampering)
-    plant.tamper(head)
-    last = (await plant.records(PLATFORM))[-1]
-    fork = tampering is forked_past_the_end
+    await ledger.checkpoints.create(PLATFORM)
+    ledger.tamper(tampering)
+    ledger.tamper(head)
+    last = (await ledger.records(PLATFORM))[-1]
+    fork = tampering is fork_past_the_end
     broken_at = last.hash if fork else record_id(10)
-    verdict = await plant.verify(PLATFORM)
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, fork, broken_at)
-    assert await offline(plant) == 1
+    assert await verify_offline(ledger) == 1
     said = capsys.readouterr().out
     assert f"broken at {broken_at}:" in said
     assert ("fork" in said) == fork
 
 
-async def test_a_broken_record_is_named_before_a_fork(plant: Ledger) -> None:
+async def test_a_broken_record_is_named_before_a_fork(ledger: Ledger) -> None:
     """With a fork and a later edited record, the record is named and the fork is reported."""
-    plant.tamper(fork_beside)
-    plant.tamper(sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))
-    verdict = await plant.verify(PLATFORM)
+    ledger.tamper(fork_beside)
+    ledger.tamper(sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.broken_at, verdict.fork_detected) == (record_id(8), True)
 
 
@@ -351,71 +362,73 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
 
 
 @pytest.mark.parametrize("name", CONSISTENT)
-async def test_consistent_rewrites_are_found_by_the_checkpoint(plant: Ledger, name: str) -> None:
+async def test_consistent_rewrites_are_found_by_the_checkpoint(ledger: Ledger, name: str) -> None:
     """A chain that was rewritten consistently differs from its newest checkpoint."""
     tampering, broken_at, reason = CONSISTENT[name]
-    made = await plant.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
-    assert (await plant.verify(PLATFORM)).chain_valid
-    plant.tamper(tampering)
-    verdict = await plant.verify(PLATFORM)
+    assert (await ledger.verify(PLATFORM)).chain_valid
+    ledger.tamper(tampering)
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.fork_detected) == (False, False, False)
     assert verdict.broken_at == (broken_at or made.name)
     assert reason in verdict.reason
 
 
-async def test_a_forged_checkpoint_is_found(plant: Ledger) -> None:
+async def test_a_forged_checkpoint_is_found(ledger: Ledger) -> None:
     """A checkpoint that this workspace's key did not sign is not trusted."""
-    made = await plant.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
-    (file,) = (plant.folder / "checkpoints").rglob(made.name[-12:])
+    (file,) = (ledger.folder / "checkpoints").rglob(made.name[-12:])
     file.chmod(0o644)
     file.write_bytes(made.note.replace(b"\n9\n", b"\n8\n"))
-    verdict = await plant.verify(PLATFORM)
+    verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, made.name)
     assert "is not trusted" in verdict.reason
 
 
 @pytest.mark.parametrize("name", [name for name in MATRIX if "projection" not in name and "head" not in name.split()])
 async def test_the_offline_verifier_finds_faults_of_an_export(
-    plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]
+    ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Faults are also found in an export; a truncated end is found by the checkpoint."""
-    await plant.checkpoints.create(PLATFORM)
+    await ledger.checkpoints.create(PLATFORM)
     tampering, broken_at, _ = MATRIX[name]
-    plant.tamper(tampering)
+    ledger.tamper(tampering)
     broken_at = {"last rewritten": "checkpoint"}.get(name, broken_at)
-    assert (await offline(plant)) == 1
+    assert (await verify_offline(ledger)) == 1
     assert f"broken at {broken_at}:" in capsys.readouterr().out
 
 
-async def test_the_offline_verifier_finds_forks_and_rewrites(plant: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_offline_verifier_finds_forks_and_rewrites(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Forks are named by Hash, and a rewritten chain differs from its checkpoint."""
-    await plant.checkpoints.create(PLATFORM)
-    assert await offline(plant) == 0
+    await ledger.checkpoints.create(PLATFORM)
+    assert await verify_offline(ledger) == 0
     assert capsys.readouterr().out == "sound: 9 records, checkpoint of 9 agrees\n"
-    plant.tamper(reseal(1, lambda value: value.update(UserID="nobody")))
-    assert await offline(plant) == 1
+    ledger.tamper(reseal(1, lambda value: value.update(UserID="nobody")))
+    assert await verify_offline(ledger) == 1
     assert "broken at checkpoint" in capsys.readouterr().out
-    plant.tamper(fork_in_place)
-    forged = (await plant.records(PLATFORM))[5].hash
-    assert await offline(plant) == 1
+    ledger.tamper(fork_in_place)
+    forged = (await ledger.records(PLATFORM))[5].hash
+    assert await verify_offline(ledger) == 1
     assert f"broken at {forged}: fork" in capsys.readouterr().out
 
 
-async def offline(plant: Ledger) -> int:
+async def verify_offline(ledger: Ledger) -> int:
     """Export the chain and verify the file against the newest checkpoint."""
-    file, note, key = (plant.folder / name for name in ("export.json", "note", "key"))
-    file.write_bytes((await export(plant.store, PLATFORM, Filters())).json_array())
-    stored = await plant.checkpoints.find_newest(PLATFORM)
+    file, note, key = (ledger.folder / name for name in ("export.json", "note", "key"))
+    file.write_bytes((await export(ledger.store, PLATFORM, Filters())).json_array())
+    stored = await ledger.checkpoints.find_newest(PLATFORM)
     assert stored is not None
     note.write_bytes(stored.note)
-    key.write_text(str(await plant.checkpoints.verifier_key()))
+    key.write_text(str(await ledger.checkpoints.verifier_key()))
     options = ["--workspace", WORKSPACE, "--target", "PlatformConfig", "--key", str(key), "--checkpoint", str(note)]
     return main([str(file), *options])
 
 
-async def test_a_chain_starts_with_its_genesis_hash(plant: Ledger) -> None:
+async def test_a_chain_starts_with_its_genesis_hash(ledger: Ledger) -> None:
     """The first record's PreviousHash must be the chain's own genesis hash."""
-    first = json.loads((await plant.records(BATCH))[0].canonical)
+    first = json.loads((await ledger.records(BATCH))[0].canonical)
     assert first["PreviousHash"] == genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)

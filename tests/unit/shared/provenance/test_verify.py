@@ -19,7 +19,7 @@ from shared.provenance.ports import Filters
 from shared.provenance.queries import export
 from shared.provenance.records import draft_event, seal_record
 from shared.provenance.verify import main
-from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, event, ledger
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, event, open_ledger
 
 ROOT = Path(__file__).parents[4]
 OPTIONS = ["--workspace", WORKSPACE, "--target", "PlatformConfig"]
@@ -28,16 +28,16 @@ TOKEN = "secret-token"
 
 
 @pytest.fixture
-async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """Two chains, exported as ``export.json`` and ``batch.json``."""
-    async with ledger(tmp_path) as opened:
+    async with open_ledger(tmp_path) as opened:
         for chain, name in ((PLATFORM, "export.json"), (BATCH, "batch.json")):
             await opened.fill(chain, 5)
             (tmp_path / name).write_bytes((await export(opened.store, chain, Filters())).json_array())
         yield opened
 
 
-@pytest.mark.usefixtures("plant")
+@pytest.mark.usefixtures("ledger")
 def test_only_three_libraries_are_imported(tmp_path: Path) -> None:
     """The command imports only cryptography and rfc8785 besides the standard library."""
     program = (
@@ -55,13 +55,13 @@ def test_only_three_libraries_are_imported(tmp_path: Path) -> None:
     assert set(json.loads(loaded.replace("'", '"'))) - {"sitecustomize", "usercustomize"} <= ALLOWED
 
 
-async def test_no_other_package_is_required(plant: Ledger, tmp_path: Path) -> None:
+async def test_no_other_package_is_required(ledger: Ledger, tmp_path: Path) -> None:
     """A folder with only the two libraries and the provenance package verifies an export against its checkpoint."""
-    made = await plant.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
-    (tmp_path / "key").write_text(str(await plant.checkpoints.verifier_key()))
-    alone = _alone(tmp_path / "alone")
+    (tmp_path / "key").write_text(str(await ledger.checkpoints.verifier_key()))
+    alone = _create_isolated_folder(tmp_path / "alone")
     command = [sys.executable, "-S", "-m", "shared.provenance.verify", str(tmp_path / "export.json"), *OPTIONS]
     command += ["--key", str(tmp_path / "key"), "--checkpoint", str(tmp_path / "note")]
     done = await asyncio.to_thread(
@@ -73,7 +73,7 @@ async def test_no_other_package_is_required(plant: Ledger, tmp_path: Path) -> No
     assert other.returncode == 1
 
 
-def _alone(folder: Path) -> Path:
+def _create_isolated_folder(folder: Path) -> Path:
     """Create a folder with only the verifier and its two libraries."""
     (folder / "shared").mkdir(parents=True)
     (folder / "shared" / "__init__.py").write_bytes((ROOT / "shared" / "__init__.py").read_bytes())
@@ -84,7 +84,7 @@ def _alone(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.usefixtures("plant")
+@pytest.mark.usefixtures("ledger")
 def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A chain is valid under its own scope only."""
     options = ["--workspace", WORKSPACE, "--target", "DomainEvents", "--scope"]
@@ -93,7 +93,7 @@ def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.Ca
     assert "broken at 000000000001: 000000000001 does not link to the genesis hash" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("plant")
+@pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"a":1,"a":2}]', "[NaN", '"x"', "[" * 100_000])
 def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A file that is not an export causes exit status 2 without a verdict."""
@@ -102,7 +102,7 @@ def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: p
     assert capsys.readouterr().err.startswith("cannot tell: ")
 
 
-@pytest.mark.usefixtures("plant")
+@pytest.mark.usefixtures("ledger")
 def test_unusable_files_and_keys_have_no_verdict(tmp_path: Path) -> None:
     """A missing file, an invalid key and incomplete options cause exit status 2."""
     file = str(tmp_path / "export.json")
@@ -112,12 +112,12 @@ def test_unusable_files_and_keys_have_no_verdict(tmp_path: Path) -> None:
     assert main([file, *OPTIONS, "--key", "x", "--checkpoint", file]) == 2
 
 
-async def test_a_checkpoint_of_another_key_is_rejected(plant: Ledger, tmp_path: Path) -> None:
+async def test_a_checkpoint_of_another_key_is_rejected(ledger: Ledger, tmp_path: Path) -> None:
     """A note of another key is rejected."""
-    made = await plant.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
-    async with ledger(tmp_path / "second") as second:
+    async with open_ledger(tmp_path / "second") as second:
         key = str(await second.checkpoints.verifier_key())
     options = [*OPTIONS, "--key", key, "--checkpoint", str(tmp_path / "note")]
     assert main([str(tmp_path / "export.json"), *options]) == 1
@@ -161,9 +161,9 @@ class _Service(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def address(tmp_path: Path, plant: Ledger) -> Iterator[str]:
+def address(tmp_path: Path, ledger: Ledger) -> Iterator[str]:
     """A service that returns records of the first chain."""
-    _Service.records = dict(enumerate(json.loads((plant.folder / "export.json").read_text()), start=1))
+    _Service.records = dict(enumerate(json.loads((ledger.folder / "export.json").read_text()), start=1))
     _Service.note, _Service.refusal = None, 404
     with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -229,22 +229,22 @@ def test_fetch_does_not_print_tokens(
     assert TOKEN not in capsys.readouterr().err
 
 
-async def test_a_future_time_is_reported(plant: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_future_time_is_reported(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A last record in the future is valid, with a warning that names its time."""
     file = tmp_path / "export.json"
     assert main([str(file), *OPTIONS]) == 0
     assert capsys.readouterr().err == ""
-    tip = await plant.store.tip(PLATFORM)
+    tip = await ledger.store.tip(PLATFORM)
     made = seal_record(draft_event("u", event(6)), 6, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
-    await plant.store.append(PLATFORM, [made], tip)
-    file.write_bytes((await export(plant.store, PLATFORM, Filters())).json_array())
+    await ledger.store.append(PLATFORM, [made], tip)
+    file.write_bytes((await export(ledger.store, PLATFORM, Filters())).json_array())
     assert main([str(file), *OPTIONS]) == 0
     said = capsys.readouterr()
     assert said.out == "sound: 6 records, compared with no checkpoint\n"
     assert said.err.startswith("note: the last record's time, 2999-01-01T00:00:00.000000Z, is ahead")
 
 
-@pytest.mark.usefixtures("plant")
+@pytest.mark.usefixtures("ledger")
 def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Unexpected errors cause exit status 2, since 1 means that the chain is broken."""
     assert main([str(tmp_path / "batch.json"), *OPTIONS[:3], "DomainEvents", "--scope", "\udcff"]) == 2
@@ -253,17 +253,17 @@ def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytes
 
 @pytest.fixture
 async def fetched(
-    plant: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], list[str]]:
     """A fetched chain with its newest checkpoint, and the commands to fetch and to verify it."""
-    made = await plant.checkpoints.create(PLATFORM)
+    made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     _Service.note, _Service.refusal = made.note.decode(), 0
     monkeypatch.setenv("OI_TOKEN", TOKEN)
     out = str(tmp_path / "fetched.json")
     fetch = ["fetch", address, "--target", "PlatformConfig", "--out", out]
     assert main(fetch) == 0
-    return fetch, [out, *OPTIONS, "--key", str(await plant.checkpoints.verifier_key())]
+    return fetch, [out, *OPTIONS, "--key", str(await ledger.checkpoints.verifier_key())]
 
 
 def test_the_saved_checkpoint_is_used_by_default(
@@ -287,7 +287,7 @@ async def test_a_chain_rewritten_after_it_was_signed_is_found(
 ) -> None:
     """A consistently rewritten chain is valid by itself but differs from its checkpoint."""
     _, verify = fetched
-    async with ledger(tmp_path / "second") as second:
+    async with open_ledger(tmp_path / "second") as second:
         await second.fill(PLATFORM, 5)
         (tmp_path / "fetched.json").write_bytes((await export(second.store, PLATFORM, Filters())).json_array())
     assert main(verify[:-2]) == 0
@@ -295,7 +295,7 @@ async def test_a_chain_rewritten_after_it_was_signed_is_found(
     assert "the checkpoint was signed for another chain" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("plant")
+@pytest.mark.usefixtures("ledger")
 def test_a_missing_checkpoint_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a checkpoint the error names its expected path."""
     key = (ROOT / "tests" / "vectors" / "proofs.json").read_text()
@@ -306,7 +306,7 @@ def test_a_missing_checkpoint_is_reported(tmp_path: Path, capsys: pytest.Capture
 
 @pytest.mark.parametrize("refusal", [404, 409])
 async def test_a_saved_checkpoint_is_only_replaced_by_a_newer_one(
-    plant: Ledger, fetched: tuple[list[str], list[str]], refusal: int, capsys: pytest.CaptureFixture[str]
+    ledger: Ledger, fetched: tuple[list[str], list[str]], refusal: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A saved checkpoint is only replaced by a newer one."""
     fetch, verify = fetched
@@ -319,11 +319,11 @@ async def test_a_saved_checkpoint_is_only_replaced_by_a_newer_one(
     assert main(fetch) == 0
     assert "still has the one of 5" in capsys.readouterr().out
     assert main(verify) == 0
-    await plant.fill(PLATFORM, 2)
-    made = await plant.checkpoints.create(PLATFORM)
+    await ledger.fill(PLATFORM, 2)
+    made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     _Service.note = made.note.decode()
-    _Service.records = dict(enumerate(json.loads((await export(plant.store, PLATFORM, Filters())).json_array()), 1))
+    _Service.records = dict(enumerate(json.loads((await export(ledger.store, PLATFORM, Filters())).json_array()), 1))
     assert main(fetch) == 0
     assert main(verify) == 0
     assert "checkpoint of 7 agrees" in capsys.readouterr().out
@@ -342,12 +342,12 @@ def test_an_invalid_checkpoint_is_not_saved(
 
 
 async def test_notes_of_retired_keys_verify(
-    plant: Ledger, fetched: tuple[list[str], list[str]], tmp_path: Path
+    ledger: Ledger, fetched: tuple[list[str], list[str]], tmp_path: Path
 ) -> None:
     """A note of a retired key verifies with the key's published line."""
     _, verify = fetched
     rotate(tmp_path / "checkpoint-key.pem")
-    new = str(await plant.checkpoints.verifier_key())
+    new = str(await ledger.checkpoints.verifier_key())
     assert main([*verify[:-1], new]) == 1
     (tmp_path / "keys").write_text(f"{new}\n{verify[-1]}\n")
     assert main([*verify[:-1], str(tmp_path / "keys")]) == 0

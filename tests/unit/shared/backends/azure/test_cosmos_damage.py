@@ -30,7 +30,7 @@ from tests.unit.shared.backends.azure.cosmos_stores import (
     workspace,
 )
 from tests.unit.shared.provenance.test_amendments import CHAIN as CORRECTIONS
-from tests.unit.shared.provenance.test_amendments import STRICT, body, refusal
+from tests.unit.shared.provenance.test_amendments import STRICT, build_body, catch_rejection
 
 COUNT = 5
 KEY = partition_key(CHAIN, 1)
@@ -159,13 +159,15 @@ async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer
     async with stores(server) as (store,), CosmosClient(server.endpoint, server.key) as client:
         amendments = Amendments(ChainLog(store, workspace), store)
         for _ in range(2):
-            await amendments.create(CORRECTIONS, "ann", body(), STRICT)
+            await amendments.create(CORRECTIONS, "ann", build_body(), STRICT)
         await amendments.approve(CORRECTIONS, record_id(1), "bob")
         items = client.get_database_client(DATABASE).get_container_client(CORRECTIONS.target)
         item = await items.read_item(record_id(3), partition_key(CORRECTIONS, 1))
         del item["p"][lost]
         await items.upsert_item(item)
-        assert (await refusal(amendments.reject(CORRECTIONS, record_id(1), "bob", None)))[1] == "AMENDMENT_NOT_PENDING"
+        assert (await catch_rejection(amendments.reject(CORRECTIONS, record_id(1), "bob", None)))[
+            1
+        ] == "AMENDMENT_NOT_PENDING"
         told = await find_decisions(store, CORRECTIONS, [record_id(1), record_id(2)])
         assert (sorted(told.by_amendment), told.whole) == ([record_id(1)], True)
         answer = await query_amendments(store, CORRECTIONS, AmendmentFilters())

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shared.provenance.checkpoints import name_prefix
-from tests.unit.shared.provenance.chains import PLATFORM, Ledger, ledger
+from tests.unit.shared.provenance.chains import PLATFORM, Ledger, open_ledger
 
 COUNT = 4
 
@@ -14,7 +14,7 @@ COUNT = 4
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
     """A truncated chain with a checkpoint, which is the only evidence."""
-    async with ledger(tmp_path) as opened:
+    async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
         assert await opened.checkpoints.create(PLATFORM)
         opened.tamper(

@@ -21,8 +21,8 @@ from shared.provenance.parallel import (
     verify_window,
 )
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.verifier import ChainVerifier, Verdict
-from tests.unit.shared.provenance.chains import event, windows_of, workspace
+from shared.provenance.verifier import ChainVerdict, ChainVerifier
+from tests.unit.shared.provenance.chains import event, parallel_options, workspace
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, 'batch/7 "ü"\n')
 COUNT = 40
@@ -48,9 +48,9 @@ async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
     await opened.close()
 
 
-async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> Verdict:
+async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> ChainVerdict:
     """Return the verdict, with every window of four but the first verified in the process."""
-    return await ChainVerifier(store, workspace, seconds=seconds, parallel=windows_of(4)).verify(CHAIN)
+    return await ChainVerifier(store, workspace, seconds=seconds, parallel=parallel_options(4)).verify(CHAIN)
 
 
 @pytest.mark.parametrize("scope", ["", "s", 'batch/7 "ü"\n', "\ud800", "x" * 100_000])

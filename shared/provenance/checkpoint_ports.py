@@ -1,0 +1,72 @@
+"""Ports of checkpoints: the store of signed notes, and the key that signs them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint:
+    """A stored checkpoint.
+
+    Attributes:
+        name: blob name, unique in the store.
+        note: signed note, UTF-8.
+        created_at: time of storing, RFC 3339 in UTC with microseconds.
+    """
+
+    name: str
+    note: bytes
+    created_at: str
+
+
+class CheckpointStore(Protocol):
+    """Store of immutable signed notes, and of replaceable working state that can be computed again.
+
+    Names consist of ``A-Za-z0-9._-/``, are at most 200 characters long, and sort by size of the checkpoint. Methods
+    raise ``WorkspaceError`` UNAVAILABLE, code ``CHECKPOINTS_UNAVAILABLE``, if the store does not respond.
+    """
+
+    async def create(self, name: str, note: bytes) -> bool:
+        """Store a note durably under a new name; return False if the name exists."""
+        ...
+
+    async def newest(self, prefix: str) -> StoredCheckpoint | None:
+        """Return the note with the last name that starts with a prefix, or None."""
+        ...
+
+    async def get(self, name: str) -> StoredCheckpoint | None:
+        """Return the note with a name, or None."""
+        ...
+
+    async def save_state(self, name: str, state: bytes) -> None:
+        """Replace the working state of a name. Its loss costs time only."""
+        ...
+
+    async def state(self, name: str) -> bytes | None:
+        """Return the working state of a name, or None."""
+        ...
+
+
+class NoteSigner(Protocol):
+    """Port of the ECDSA P-256 key that signs checkpoints, and of its predecessors.
+
+    Methods raise ``WorkspaceError`` UNAVAILABLE if the key cannot be reached, and CONFLICT ``CHECKPOINT_REFUSED`` if
+    the key of existing checkpoints is missing: without it nothing can be signed or verified.
+    """
+
+    async def sign(self, message: bytes) -> bytes:
+        """Return the signature over SHA-256 of a message, r and s as 64 bytes."""
+        ...
+
+    async def public_key(self) -> bytes:
+        """Return the public key as DER SubjectPublicKeyInfo."""
+        ...
+
+    async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
+        """Return the public keys of valid signatures: the current key and the retired ones.
+
+        Args:
+            reload: read the keys again instead of using cached ones.
+        """
+        ...

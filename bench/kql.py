@@ -15,11 +15,10 @@ import pyarrow.parquet as pq
 from bench.figures import Figure
 from bench.kql_cases import CASES
 from bench.kql_row_cases import ROW_CASES
-from emulators.kusto.expansion import bound_expansion
 from emulators.kusto.extensions import EXTENSIONS
-from emulators.kusto.loading import load
+from emulators.kusto.query_checks import limit_expansion
 from emulators.kusto.sandbox import open_database
-from emulators.kusto.tables import column_types, columns_of, create_views
+from emulators.kusto.tables import create_views, load_tables, read_column_types, read_table_columns
 from emulators.kusto.translate import translate
 
 ROWS = 1_000_000
@@ -44,14 +43,14 @@ def kql() -> Iterator[Figure]:
 
 def _prepare(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, list[str]], Mapping[str, str]]:
     """Start the translator like the endpoint; return the schema and the columns' types."""
-    load(connection, create_views(connection, folder), MEMORY_BYTES)
-    bound_expansion()
+    load_tables(connection, create_views(connection, folder), MEMORY_BYTES)
+    limit_expansion()
     for extension in EXTENSIONS:
         extension.install()
         for macro in extension.macros:
             connection.execute(macro)
-    schema = {table: list(columns) for table, columns in columns_of(connection, ["Telemetry"]).items()}
-    return schema, column_types(connection, ["Telemetry"])
+    schema = {table: list(columns) for table, columns in read_table_columns(connection, ["Telemetry"]).items()}
+    return schema, read_column_types(connection, ["Telemetry"])
 
 
 def _translate(

@@ -1,1 +1,1 @@
-"""The embedded Kusto endpoint: the query REST API of Azure Data Explorer over DuckDB, on loopback, for a desk."""
+"""Emulator of the query endpoint of Azure Data Explorer: its REST API on loopback, over DuckDB."""

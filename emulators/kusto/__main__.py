@@ -1,17 +1,17 @@
-"""Run the embedded Kusto endpoint: ``python -m emulators.kusto --data DIR``."""
+"""Command that runs the emulator: ``python -m emulators.kusto --data DIR``."""
 
 import os
 
 _ALLOCATOR = "DUCKDB_JE_MALLOC_CONF"
-_GIVING_BACK = "retain:false,dirty_decay_ms:2000,muzzy_decay_ms:0"
-"""DuckDB's allocator keeps by default every address that it ever had. This process's addresses are bounded: after a few
-queries of gigabytes nothing would be left for honest ones (jemalloc's documentation, ``opt.retain``)."""
+_RELEASING = "retain:false,dirty_decay_ms:2000,muzzy_decay_ms:0"
+"""By default DuckDB's allocator never releases address space, and that of this process is limited. After a few queries
+of several gigabytes, other queries would fail (see ``opt.retain`` in the documentation of jemalloc)."""
 
 
 def main() -> None:
-    """Configure the allocator, which reads its settings when DuckDB is loaded, and serve."""
-    os.environ.setdefault(_ALLOCATOR, _GIVING_BACK)
-    from emulators.kusto.command import main as serve  # noqa: PLC0415  it loads DuckDB
+    """Configure the allocator, which reads its settings when DuckDB is loaded, and start the server."""
+    os.environ.setdefault(_ALLOCATOR, _RELEASING)
+    from emulators.kusto.process import main as serve  # noqa: PLC0415  it loads DuckDB
 
     serve()
 

@@ -1,7 +1,7 @@
-"""Columns that only the data tell: what a query must know before it can be translated, and where it keeps it.
+"""Operators whose columns depend on the data, and the probes that find these columns before translation.
 
-An operator such as ``evaluate pivot()`` has a column for each value that it meets. The translation of such a query is
-first a probe, a query for those values; once its rows are known the text is translated again, with them.
+An operator such as ``evaluate pivot()`` has one column for each value of its input. The first translation of such a
+query is a probe, a query for those values. The text is then translated again with the rows of the probe.
 """
 
 import contextlib
@@ -12,100 +12,105 @@ from typing import Any
 
 from duckdb_kql import ir
 
-from emulators.kusto.errors import semantic_error, unsupported
+from emulators.kusto.errors import semantic_error, unsupported_error
 
-MOST_PROBES = 8
-"""In one query."""
-MOST_COLUMNS = 1000
-"""That a probe may find."""
+MAX_PROBES = 8
+"""Maximum number of probes of one query."""
+MAX_COLUMNS = 1000
+"""Maximum number of columns that a probe may find."""
+MAX_NAME_CHARACTERS = 1000
 
 type Rows = Sequence[Sequence[Any]]
-_FOUND: contextvars.ContextVar[Mapping[int, Rows]] = contextvars.ContextVar("found_columns")
+_PROBE_ROWS: contextvars.ContextVar[Mapping[int, Rows]] = contextvars.ContextVar("probe_rows")
 
 
-class Discovering(ir.Operator):
-    """An operator whose columns the data tell.
+class DataDependentOperator(ir.Operator):
+    """Operator whose columns depend on the data.
 
     Attributes:
-        place: where its text begins, which tells it from the others of its query.
+        offset: start of its text, which identifies it within its query.
     """
 
-    place: int
+    offset: int
 
     def probe(self) -> ir.Operator:
-        """Return the operator that answers, over the same input, the rows to be known."""
+        """Return the operator that finds the columns, over the same input."""
         raise NotImplementedError
 
     @property
-    def found(self) -> Rows:
-        """The rows that the probe answered.
+    def probe_rows(self) -> Rows:
+        """Rows of the probe.
 
         Raises:
-            QueryError: the operator stands where no probe reaches.
+            QueryError: probes are not supported at the place of this operator.
         """
-        rows = _FOUND.get({}).get(self.place)
+        rows = _PROBE_ROWS.get({}).get(self.offset)
         if rows is None:
-            raise unsupported("a schema that depends on data here", "give the operator's columns, as in : (name:type)")
+            raise unsupported_error(
+                "a schema that depends on data here", "give the operator's columns, as in : (name:type)"
+            )
         return rows
 
 
-def undiscovered(query: ir.Query, found: Sequence[Rows]) -> ir.Query | None:
-    """Return the next probe of a query, None when everything is known.
+def find_next_probe(query: ir.Query, found: Sequence[Rows]) -> ir.Query | None:
+    """Return the next probe of a query, None if all probes have run.
 
     Args:
         query: a lowered query.
-        found: the rows of the probes so far.
+        found: the rows of the previous probes.
 
     Raises:
-        QueryError: there are too many, or one text stands for several operators.
+        QueryError: the query needs too many probes, or invokes a function that needs one twice.
     """
-    places = list(_places(query))
-    if len(places) > MOST_PROBES:
-        raise unsupported(f"more than {MOST_PROBES} operators whose schema depends on data")
-    if len({operator.place for operator, _ in places}) < len(places):
-        raise unsupported("a function with a schema that depends on data, invoked twice")
+    places = list(_find_operators(query))
+    if len(places) > MAX_PROBES:
+        raise unsupported_error(f"more than {MAX_PROBES} operators whose schema depends on data")
+    if len({operator.offset for operator, _ in places}) < len(places):
+        raise unsupported_error("a function with a schema that depends on data, invoked twice")
     return places[len(found)][1] if len(found) < len(places) else None
 
 
 @contextlib.contextmanager
-def known(query: ir.Query, found: Sequence[Rows]) -> Iterator[None]:
-    """Let the operators of a query read what was found, for as long as the context lasts."""
-    places = (operator.place for operator, _ in _places(query))
-    token = _FOUND.set(dict(zip(places, found, strict=False)))
+def bind_probe_rows(query: ir.Query, found: Sequence[Rows]) -> Iterator[None]:
+    """Provide the rows of the probes to the operators of a query within a context."""
+    places = (operator.offset for operator, _ in _find_operators(query))
+    token = _PROBE_ROWS.set(dict(zip(places, found, strict=False)))
     try:
         yield
     finally:
-        _FOUND.reset(token)
+        _PROBE_ROWS.reset(token)
 
 
-def name_of(value: Any) -> str:
-    """Return a value found as the name of a column.
+def to_column_name(value: Any) -> str:
+    """Return a value of the data as the name of a column.
 
     Raises:
-        QueryError: it is too long for one.
+        QueryError: the value is too long.
     """
     name = "" if value is None else str(value)
-    if len(name) > MOST_COLUMNS:
-        raise semantic_error("a value of the data is too long to be a column's name")
+    if len(name) > MAX_NAME_CHARACTERS:
+        raise semantic_error(f"a value is too long for a column name; the limit is {MAX_NAME_CHARACTERS} characters")
     return name
 
 
-def _places(query: ir.Query, lets: Sequence[tuple[str, Any]] = ()) -> Iterator[tuple[Discovering, ir.Query]]:
-    """Yield each such operator with its probe, those that an operator's input depends on before it."""
+def _find_operators(
+    query: ir.Query, lets: Sequence[tuple[str, Any]] = ()
+) -> Iterator[tuple[DataDependentOperator, ir.Query]]:
+    """Yield each data-dependent operator with its probe, in the order in which the probes must run."""
     scope = list(lets)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):
-            yield from _places(bound, scope)
+            yield from _find_operators(bound, scope)
         scope.append((name, bound))
     for index, operator in enumerate(query.operators):
-        for nested in _queries(operator):
-            yield from _places(nested, scope)
-        if isinstance(operator, Discovering):
+        for nested in _find_queries(operator):
+            yield from _find_operators(nested, scope)
+        if isinstance(operator, DataDependentOperator):
             operators = [*query.operators[:index], operator.probe()]
             yield operator, ir.Query(query.source, operators, scope, list(query.parameters))
 
 
-def _queries(root: Any) -> Iterator[ir.Query]:
+def _find_queries(root: Any) -> Iterator[ir.Query]:
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:

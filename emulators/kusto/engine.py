@@ -1,4 +1,4 @@
-"""The engine: queries in, answers out, within their time and beside each other."""
+"""Query engine: runs queries concurrently, each within its timeout."""
 
 import asyncio
 import logging
@@ -12,28 +12,35 @@ from typing import Any
 import duckdb
 import orjson
 
-from emulators.kusto.discovery import MOST_COLUMNS, Rows
-from emulators.kusto.errors import QueryError, internal_error, out_of_memory, throttled, timed_out, too_complex
+from emulators.kusto.caches import StatementCache
+from emulators.kusto.discovery import MAX_COLUMNS, Rows
+from emulators.kusto.errors import (
+    QueryError,
+    internal_error,
+    out_of_memory_error,
+    throttling_error,
+    timeout_error,
+    too_complex_error,
+)
 from emulators.kusto.execution import Execution
-from emulators.kusto.frames import Answer
+from emulators.kusto.frames import QueryResult
 from emulators.kusto.options import RequestOptions
-from emulators.kusto.parameters import bind
-from emulators.kusto.sandbox import abandon
-from emulators.kusto.statements import Statements
+from emulators.kusto.parameters import bind_parameters
+from emulators.kusto.sandbox import abort_process
 from emulators.kusto.translate import Translation
 from emulators.kusto.translator import Translator
 
 MAX_RUNNING = 72
-"""Queries that run at once. More than there are cores: the scheduler shares those out between long and short ones,
-where a queue would let a few long ones hold up everybody."""
+"""Number of concurrent queries. It exceeds the number of cores, because the scheduler then divides the cores between
+long and short queries; with fewer, a few long queries would block all others."""
 MAX_WAITING = 128
 MAX_CHARACTERS = 128 * 1024
-"""A stored query has half of it; the rest is for the statements that are put around it."""
+"""A stored query may have half of this length; the rest is for the statements that the service adds."""
 _STOP_SECONDS = 0.7
-"""How long a timed-out query may take to end before its caller is answered regardless."""
-_STOP_AGAIN_SECONDS = 0.05
+"""Time for a timed-out query to end before its caller receives the timeout error anyway."""
+_STOP_RETRY_SECONDS = 0.05
 _STUCK_SECONDS = 120
-"""After how long a query that does not end takes the process with it: it would keep a thread and a core for ever."""
+"""Time after which a query that cannot be interrupted ends the process; it would occupy a thread and a core forever."""
 _MEMORY_ATTEMPTS = 4
 
 _LOGGER = logging.getLogger(__name__)
@@ -43,45 +50,43 @@ class Engine:
     """Runs queries over one sandboxed database.
 
     Args:
-        connection: the database; each query takes a cursor.
+        connection: the database; each query opens a cursor.
         translator: turns query texts into SQL.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, translator: Translator) -> None:
         self._connection = connection
         self._translator = translator
-        self._statements = Statements()
+        self._statements = StatementCache()
         self._threads = ThreadPoolExecutor(MAX_RUNNING, thread_name_prefix="query")
         self._slots = asyncio.Semaphore(MAX_RUNNING)
         self._stopping: set[asyncio.Task[None]] = set()
-        self.inside = 0
+        self.pending = 0
         self.running = 0
         self.outcomes: dict[str, int] = {}
 
-    async def query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> Answer:
-        """Run a query.
-
-        A cancelled call stops the query.
+    async def query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> QueryResult:
+        """Run a query; cancelling the call stops the query.
 
         Raises:
-            QueryError: it was refused, failed, or took too long.
+            QueryError: the query was rejected, failed or timed out.
         """
-        if self.inside >= MAX_RUNNING + MAX_WAITING:
+        if self.pending >= MAX_RUNNING + MAX_WAITING:
             self._count("TooManyRequests")
-            raise throttled(MAX_RUNNING)
-        self.inside += 1
+            raise throttling_error(MAX_RUNNING)
+        self.pending += 1
         try:
-            answer = await self._query(text, parameters, options)
+            result = await self._query(text, parameters, options)
         except QueryError as error:
             self._count(error.code)
             raise
         finally:
-            self.inside -= 1
+            self.pending -= 1
         self._count("Completed")
-        return answer
+        return result
 
     async def close(self) -> None:
-        """Wait for what runs to end; to be called after the callers are gone."""
+        """Wait for the running queries to end; to be called after all callers have disconnected."""
         if self._stopping:
             await asyncio.wait(self._stopping, timeout=_STOP_SECONDS)
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -89,53 +94,53 @@ class Engine:
     def _count(self, outcome: str) -> None:
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
 
-    async def _query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> Answer:
+    async def _query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> QueryResult:
         if len(text) > MAX_CHARACTERS:
-            raise too_complex(f"the query is longer than {MAX_CHARACTERS} characters")
+            raise too_complex_error(f"the query is longer than {MAX_CHARACTERS} characters")
         deadline = time.monotonic() + options.timeout_seconds
-        translation, bound = await self._translated(text, parameters, options, deadline)
+        translation, bound = await self._translate(text, parameters, options, deadline)
         for attempt in range(_MEMORY_ATTEMPTS):
             try:
-                return await self._turn(text, translation, bound, options, deadline)
+                return await self._execute(text, translation, bound, options, deadline)
             except QueryError as error:
-                # Memory is shared: what failed beside others may well pass once they are gone.
-                crowded = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
-                if not (error.partial and "80DA0001" in error.message and crowded):
+                # Queries share the memory: one that failed next to others may succeed after they have ended.
+                retry = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
+                if not (error.partial and "80DA0001" in error.message and retry):
                     raise
             await asyncio.sleep(random.uniform(0.05, 0.2) * 2**attempt)  # noqa: S311  spreads load, keeps no secret
         raise internal_error()
 
-    async def _translated(
+    async def _translate(
         self, text: str, parameters: Mapping[str, Any], options: RequestOptions, deadline: float
     ) -> tuple[Translation, Mapping[str, Any]]:
-        """Return the translation of a text and its bound parameters, after any probes that it needs."""
-        probing = replace(options, take_records=None, max_records=MOST_COLUMNS)
+        """Return the translation of a text and its bound parameters, after running the probes that it needs."""
+        probing = replace(options, take_records=None, max_records=MAX_COLUMNS)
         found: list[Rows] = []
         while True:
-            translation = await _before(deadline, self._translator.translate(text, found))
-            bound = bind(translation.declarations, translation.slots, parameters)
+            translation = await _await_until(deadline, self._translator.translate(text, found))
+            bound = bind_parameters(translation.declarations, translation.slots, parameters)
             if not translation.probe:
                 return translation, bound
-            answer = await self._turn(text, translation, bound, probing, deadline)
-            found.append(orjson.loads(b"[" + answer.rows + b"]"))
+            result = await self._execute(text, translation, bound, probing, deadline)
+            found.append(orjson.loads(b"[" + result.rows + b"]"))
 
-    async def _turn(
+    async def _execute(
         self,
         text: str,
         translation: Translation,
         bound: Mapping[str, Any],
         options: RequestOptions,
         deadline: float,
-    ) -> Answer:
-        await _before(deadline, self._slots.acquire())
+    ) -> QueryResult:
+        await _await_until(deadline, self._slots.acquire())
         self.running += 1
         try:
             execution = Execution(self._connection.cursor(), self._statements, text, translation.sql, bound, options)
-            work = self._begin(execution)
+            work = self._start(execution)
         except BaseException:
-            self._leave()
+            self._release_slot()
             raise
-        work.add_done_callback(self._leave)
+        work.add_done_callback(self._release_slot)
         try:
             await asyncio.wait({work}, timeout=max(0.0, deadline - time.monotonic()))
         finally:
@@ -143,38 +148,38 @@ class Engine:
                 self._stop(execution, work)
         if not work.done():
             await asyncio.wait({work}, timeout=_STOP_SECONDS)
-            raise timed_out()
+            raise timeout_error()
         return work.result()
 
-    def _begin(self, execution: Execution) -> "asyncio.Future[Answer]":
+    def _start(self, execution: Execution) -> "asyncio.Future[QueryResult]":
         try:
             return asyncio.get_running_loop().run_in_executor(self._threads, execution.run)
-        except RuntimeError as error:  # no memory for one more thread; another thread may still take the run up
+        except RuntimeError as error:  # no memory for another thread; an existing thread may still start the execution
             execution.stop()
-            raise out_of_memory() from error
+            raise out_of_memory_error() from error
 
-    def _leave(self, work: "asyncio.Future[Answer] | None" = None) -> None:
+    def _release_slot(self, work: "asyncio.Future[QueryResult] | None" = None) -> None:
         self.running -= 1
         self._slots.release()
         if work is not None and not work.cancelled():
-            work.exception()  # looked at, so that a run which nobody waits for any more does not complain
+            work.exception()  # retrieved, so that asyncio does not log it if no caller waits for the execution
 
-    def _stop(self, execution: Execution, work: "asyncio.Future[Answer]") -> None:
-        async def insist() -> None:
-            gives_up = time.monotonic() + _STUCK_SECONDS
+    def _stop(self, execution: Execution, work: "asyncio.Future[QueryResult]") -> None:
+        async def interrupt_until_done() -> None:
+            give_up_at = time.monotonic() + _STUCK_SECONDS
             while not work.done():
-                if time.monotonic() > gives_up:
-                    abandon(f"a query does not react to its interruption for {_STUCK_SECONDS} s")
+                if time.monotonic() > give_up_at:
+                    abort_process(f"a query cannot be interrupted since {_STUCK_SECONDS} s")
                 execution.stop()
-                await asyncio.wait({work}, timeout=_STOP_AGAIN_SECONDS)
+                await asyncio.wait({work}, timeout=_STOP_RETRY_SECONDS)
 
-        task = asyncio.get_running_loop().create_task(insist())
+        task = asyncio.get_running_loop().create_task(interrupt_until_done())
         self._stopping.add(task)
         task.add_done_callback(self._stopping.discard)
 
 
-async def _before[T](deadline: float, awaited: Awaitable[T]) -> T:
+async def _await_until[T](deadline: float, awaited: Awaitable[T]) -> T:
     try:
         return await asyncio.wait_for(awaited, max(0.0, deadline - time.monotonic()))
     except TimeoutError:
-        raise timed_out() from None
+        raise timeout_error() from None

@@ -1,7 +1,7 @@
-"""What the endpoint answers when it does not answer rows: the error documents of Azure Data Explorer.
+"""Query errors in the format of Azure Data Explorer.
 
-Failure codes, type names and permanence follow the table "Kusto.Data exceptions" of the Data Explorer documentation
-and, for failures after execution has begun, "Partial query failures".
+Failure codes, type names and permanence follow the table "Kusto.Data exceptions" of the Data Explorer documentation.
+Failures after the start of execution follow its page "Partial query failures".
 """
 
 from typing import Any
@@ -12,18 +12,18 @@ _INVALID = "Request is invalid and cannot be executed."
 
 
 class QueryError(Exception):
-    """A query that is not answered with rows.
+    """Failure of a query.
 
     Args:
-        status: the HTTP status.
-        code: the error document's ``code``.
-        type_name: the exception's name in ``Kusto.Data.Exceptions``.
-        message: the sentence for a person.
-        heading: what stands before the sentence; the place, where there is one, stands behind it.
-        inner: a short stable code of what exactly was wrong (``SEM0100``, ``EMB0002``).
-        permanent: false where trying again may help.
+        status: HTTP status.
+        code: ``code`` of the error document.
+        type_name: name of the exception in ``Kusto.Data.Exceptions``.
+        message: description without heading and position.
+        heading: text before the message.
+        inner: stable code of the exact fault (``SEM0100``, ``EMB0002``).
+        permanent: false if a retry may succeed.
         position: line and column in the query text, both from 1.
-        subject: the name that the error is about, ``name()`` for a call; with it the position can be found.
+        subject: the name that caused the error, ``name()`` for a call; used to find the position.
     """
 
     def __init__(
@@ -39,8 +39,8 @@ class QueryError(Exception):
         position: tuple[int, int] | None = None,
         subject: str = "",
     ) -> None:
-        where = f" [line:position={position[0]}:{position[1]}]" if position else ""
-        super().__init__(f"{heading}{message}{where}")
+        suffix = f" [line:position={position[0]}:{position[1]}]" if position else ""
+        super().__init__(f"{heading}{message}{suffix}")
         self.status = status
         self.code = code
         self.type_name = type_name
@@ -53,26 +53,26 @@ class QueryError(Exception):
 
     @property
     def message(self) -> str:
-        """Heading, sentence and place."""
+        """Heading, sentence and position."""
         return str(self)
 
     @property
     def partial(self) -> bool:
-        """Whether the failure is reported inside a 200, as Data Explorer does once execution has begun."""
+        """Whether the failure is reported with status 200, as Data Explorer does after the start of execution."""
         return self.status == _OK
 
-    def arguments(self) -> dict[str, Any]:
-        """Return what makes the same error again, in JSON's types."""
+    def to_arguments(self) -> dict[str, Any]:
+        """Return the constructor's arguments in JSON types, to recreate the error in another process."""
         names = ("status", "code", "type_name", "heading", "inner", "permanent", "position", "subject")
         return {"message": self.sentence, **{name: getattr(self, name) for name in names}}
 
-    def at(self, position: tuple[int, int], operator: str = "") -> "QueryError":
-        """Return the error with its place: line and column from 1, and the tabular operator where one is known."""
+    def with_position(self, position: tuple[int, int], operator: str = "") -> "QueryError":
+        """Return the error with its position (line and column from 1) and, if known, its tabular operator."""
         sentence = f"'{operator}' operator: {self.sentence}" if operator else self.sentence
-        return QueryError(**{**self.arguments(), "message": sentence, "position": position})
+        return QueryError(**{**self.to_arguments(), "message": sentence, "position": position})
 
-    def document(self) -> dict[str, Any]:
-        """Return the error document, without its request context."""
+    def to_document(self) -> dict[str, Any]:
+        """Return the error document without the request context."""
         error: dict[str, Any] = {
             "code": self.code,
             "message": _INVALID if self.permanent else "Request aborted due to an internal service error.",
@@ -81,10 +81,10 @@ class QueryError(Exception):
             "@permanent": self.permanent,
         }
         if self.inner:
-            error["innererror"] = {"code": self.inner, "message": self.message, **self._place()}
+            error["innererror"] = {"code": self.inner, "message": self.message, **self._position_members()}
         return {"error": error}
 
-    def _place(self) -> dict[str, str]:
+    def _position_members(self) -> dict[str, str]:
         if self.position is None:
             return {}
         line, column = self.position
@@ -92,7 +92,7 @@ class QueryError(Exception):
 
 
 def syntax_error(message: str, position: tuple[int, int] | None = None) -> QueryError:
-    """The query text does not parse; ``position`` is line and column from 1."""
+    """Return the error for a query text that does not parse; ``position`` is line and column from 1."""
     return QueryError(
         status=400,
         code="BadRequest_SyntaxError",
@@ -107,7 +107,7 @@ def syntax_error(message: str, position: tuple[int, int] | None = None) -> Query
 def semantic_error(
     message: str, *, inner: str = "SEM0100", position: tuple[int, int] | None = None, subject: str = ""
 ) -> QueryError:
-    """The query parses but does not bind: unknown table, column or parameter, wrong type."""
+    """Return the error for a query with an unknown table, column or parameter, or with a wrong type."""
     return QueryError(
         status=400,
         code="General_BadRequest",
@@ -120,17 +120,17 @@ def semantic_error(
     )
 
 
-def unresolved(name: str) -> QueryError:
-    """A name in an expression is no column, no variable and no parameter."""
+def unresolved_name_error(name: str) -> QueryError:
+    """Return the error for a name that is not a column, variable or parameter."""
     return semantic_error(f"Failed to resolve scalar expression named '{name[:200]}'", subject=name)
 
 
-def unsupported(
+def unsupported_error(
     construct: str, reason: str = "", position: tuple[int, int] | None = None, subject: str = ""
 ) -> QueryError:
-    """Data Explorer knows the construct, this endpoint does not: refused by name, never guessed at.
+    """Return the error for a construct of Data Explorer that the emulator does not support.
 
-    Without a ``subject`` the first word of the construct is what its place is looked up by.
+    ``subject`` is used to find the position; by default it is the first word of the construct.
     """
     because = f" ({reason})" if reason else ""
     return QueryError(
@@ -145,21 +145,21 @@ def unsupported(
     )
 
 
-def faulty(code: str, message: str) -> QueryError:
-    """A fault of the query that shows when its types are known; ``code`` is that of the translator's own errors."""
-    refused = code == "EMB0001"
+def query_fault_error(code: str, message: str) -> QueryError:
+    """Return the error for a fault that DuckDB found when it knew the types; ``code`` is the inner code."""
+    is_unsupported = code == "EMB0001"
     return QueryError(
         status=400,
-        code="BadRequest_NotSupported" if refused else "General_BadRequest",
-        type_name="CslNotSupportedException" if refused else "SemanticException",
+        code="BadRequest_NotSupported" if is_unsupported else "General_BadRequest",
+        type_name="CslNotSupportedException" if is_unsupported else "SemanticException",
         heading=f"Semantic error: {code}: ",
         message=message,
         inner=code,
     )
 
 
-def untranslatable() -> QueryError:
-    """The translator fails on the text in a way that it does not tell; the log has the details."""
+def untranslatable_error() -> QueryError:
+    """Return the error for a text on which the translator library failed; the log contains the details."""
     return QueryError(
         status=400,
         code="General_BadRequest",
@@ -170,8 +170,8 @@ def untranslatable() -> QueryError:
     )
 
 
-def not_read_only(position: tuple[int, int] | None = None) -> QueryError:
-    """A control command where a query belongs."""
+def not_read_only_error(position: tuple[int, int] | None = None) -> QueryError:
+    """Return the error for a control command."""
     return QueryError(
         status=400,
         code="BadRequest_NotReadOnly",
@@ -183,8 +183,8 @@ def not_read_only(position: tuple[int, int] | None = None) -> QueryError:
     )
 
 
-def too_complex(message: str) -> QueryError:
-    """The text is too long or nested too deeply to be worked on."""
+def too_complex_error(message: str) -> QueryError:
+    """Return the error for a text that is too long or nested too deeply."""
     return QueryError(
         status=400,
         code="General_BadRequest",
@@ -195,15 +195,15 @@ def too_complex(message: str) -> QueryError:
     )
 
 
-def bad_request(message: str) -> QueryError:
-    """The request itself is malformed: not the query's fault."""
+def bad_request_error(message: str) -> QueryError:
+    """Return the error for a malformed request."""
     return QueryError(
         status=400, code="General_BadRequest", type_name="KustoBadRequestException", message=f"Bad request: {message}"
     )
 
 
-def unknown_database(name: str) -> QueryError:
-    """The request names a database that is not served here."""
+def unknown_database_error(name: str) -> QueryError:
+    """Return the error for an unknown database."""
     return QueryError(
         status=400,
         code="BadRequest_DatabaseNotExist",
@@ -212,8 +212,8 @@ def unknown_database(name: str) -> QueryError:
     )
 
 
-def result_too_large(message: str) -> QueryError:
-    """The result exceeds the record or size limit of the request."""
+def result_too_large_error(message: str) -> QueryError:
+    """Return the error for a result that exceeds the record or size limit of the request."""
     return QueryError(
         status=200,
         code="LimitsExceeded",
@@ -223,8 +223,8 @@ def result_too_large(message: str) -> QueryError:
     )
 
 
-def out_of_memory() -> QueryError:
-    """The query needs more memory than the engine has."""
+def out_of_memory_error() -> QueryError:
+    """Return the error for a query that needs more memory than the engine has."""
     return QueryError(
         status=200,
         code="LimitsExceeded",
@@ -234,8 +234,8 @@ def out_of_memory() -> QueryError:
     )
 
 
-def runaway(message: str) -> QueryError:
-    """The query makes a single value that is too large."""
+def runaway_query_error(message: str) -> QueryError:
+    """Return the error for a query that creates a single value that is too large."""
     return QueryError(
         status=200,
         code="LimitsExceeded",
@@ -244,8 +244,8 @@ def runaway(message: str) -> QueryError:
     )
 
 
-def timed_out() -> QueryError:
-    """The query did not finish within its server time-out."""
+def timeout_error() -> QueryError:
+    """Return the error for a query that exceeded its server timeout."""
     return QueryError(
         status=504,
         code="RequestExecutionTimeout",
@@ -255,8 +255,8 @@ def timed_out() -> QueryError:
     )
 
 
-def throttled(capacity: int) -> QueryError:
-    """As many queries as the engine takes are running and waiting already."""
+def throttling_error(capacity: int) -> QueryError:
+    """Return the error for a query that arrives while the maximum number of queries is running and waiting."""
     return QueryError(
         status=429,
         code="TooManyRequests",
@@ -267,8 +267,8 @@ def throttled(capacity: int) -> QueryError:
     )
 
 
-def execution_failed(message: str) -> QueryError:
-    """A value could not be worked on while the query ran (a cast, an overflow)."""
+def execution_error(message: str) -> QueryError:
+    """Return the error for a value that failed during execution, such as an overflow or a failed cast."""
     return QueryError(
         status=400,
         code="General_BadRequest",
@@ -280,11 +280,11 @@ def execution_failed(message: str) -> QueryError:
 
 
 def internal_error() -> QueryError:
-    """A defect of the endpoint; the log has the details."""
+    """Return the error for a defect of the emulator; the log contains the details."""
     return QueryError(
         status=500,
         code="InternalServiceError",
         type_name="KustoServiceException",
-        message="An internal error occurred; the endpoint's log has the details.",
+        message="An internal error occurred; see the log of the endpoint.",
         permanent=False,
     )

@@ -1,7 +1,7 @@
-"""Answers on the wire: the frames of the Kusto REST API, version 2.
+"""Replies in the frames of the Kusto REST API, version 2.
 
-See "Query V2 HTTP response" of the Data Explorer documentation. Frames are not fragmented and not progressive; values
-stand as Data Explorer writes them: instants and timespans as text, dynamics as JSON values, non-finite reals by name.
+See "Query V2 HTTP response" of the Data Explorer documentation. Frames are neither fragmented nor progressive. Values
+have the format of Data Explorer: instants and timespans are texts, dynamic values are JSON, non-finite reals are names.
 """
 
 import math
@@ -15,9 +15,9 @@ from typing import Any
 import orjson
 from duckdb_kql.types import kusto_type
 
-from emulators.kusto.decimals import decimal_text
+from emulators.kusto.decimals import format_decimal
 from emulators.kusto.errors import QueryError
-from emulators.kusto.timespans import timespan_text
+from emulators.kusto.timespans import format_timespan
 
 _HEADER = {
     "FrameType": "DataSetHeader",
@@ -61,12 +61,12 @@ _LONG = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where an answer out of the results cache comes from.
+class ResultOrigin:
+    """Request for which a cached result was computed.
 
     Attributes:
-        request_id: of the request that it was computed for.
-        started_at: when that began, in UTC.
+        request_id: id of the request.
+        started_at: start of the request, in UTC.
     """
 
     request_id: str
@@ -74,13 +74,13 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The result of a query.
+class QueryResult:
+    """Result of a query.
 
     Attributes:
         columns: names and Kusto types, in order.
-        rows: the rows, each a JSON array, separated by commas.
-        seconds: how long the engine worked on it.
+        rows: the rows as JSON arrays, separated by commas.
+        seconds: execution time.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -88,62 +88,62 @@ class Answer:
     seconds: float
 
 
-def columns_of(description: Iterable[Sequence[Any]]) -> tuple[tuple[str, str], ...]:
+def columns_from_description(description: Iterable[Sequence[Any]]) -> tuple[tuple[str, str], ...]:
     """Return the Kusto columns of a DB-API cursor description."""
     return tuple((str(entry[0]), kusto_type(entry[1])) for entry in description)
 
 
 def encode_rows(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> bytes:
-    """Return rows as JSON arrays, separated by commas and without the brackets around all of them.
+    """Return rows as JSON arrays, separated by commas and without enclosing brackets.
 
     Raises:
-        OverflowError: an integer lies outside 64 bits.
+        OverflowError: an integer does not fit into 64 bits.
     """
     writers = [_WRITERS.get(kind) for _, kind in columns]
     wire = [
         [value if write is None else write(value) for value, write in zip(row, writers, strict=True)] for row in rows
     ]
     try:
-        return orjson.dumps(wire, default=_other, option=_ROW_OPTIONS)[1:-1]
+        return orjson.dumps(wire, default=_encode_other, option=_ROW_OPTIONS)[1:-1]
     except TypeError as error:
         raise OverflowError(f"a value has no JSON form: {error}") from error
 
 
-def data_set(answer: Answer, request_id: str, origin: Origin | None = None) -> bytes:
-    """Return the frames of an answered query; ``origin`` says that the answer is one of an earlier request."""
-    primary = _primary(answer.columns, answer.rows)
-    seconds = answer.seconds if origin is None else 0.0
+def render_data_set(result: QueryResult, request_id: str, origin: ResultOrigin | None = None) -> bytes:
+    """Return the frames of a result; ``origin`` is the earlier request if the result was cached."""
+    primary = _render_primary(result.columns, result.rows)
+    seconds = result.seconds if origin is None else 0.0
     last = {"HasErrors": False, "Cancelled": False}
-    return _frames(primary, _completion(request_id, seconds), last, _properties(origin))
+    return _render_frames(primary, _render_completion(request_id, seconds), last, _render_properties(origin))
 
 
-def failed_data_set(error: QueryError, request_id: str) -> bytes:
-    """Return the frames of a query that failed after execution began: no rows, and the error in their place."""
-    document = error.document()
+def render_failed_data_set(error: QueryError, request_id: str) -> bytes:
+    """Return the frames of a query that failed after the start of execution: the error instead of the rows."""
+    document = error.to_document()
     reported = orjson.dumps({"OneApiErrors": [document]})
     completion = {"HasErrors": True, "Cancelled": False, "OneApiErrors": [document]}
-    return _frames(_primary((), reported), _completion(request_id, 0.0), completion)
+    return _render_frames(_render_primary((), reported), _render_completion(request_id, 0.0), completion)
 
 
-def error_document(error: QueryError, request_id: str) -> bytes:
+def render_error_document(error: QueryError, request_id: str) -> bytes:
     """Return the error document of a query that was not executed."""
-    document = error.document()
+    document = error.to_document()
     document["error"]["@context"] = {
-        "timestamp": _instant(datetime.now(UTC)),
+        "timestamp": _encode_instant(datetime.now(UTC)),
         "serviceAlias": "embedded",
         "clientRequestId": request_id,
     }
     return orjson.dumps(document)
 
 
-def _properties(origin: Origin | None) -> Mapping[str, Any]:
+def _render_properties(origin: ResultOrigin | None) -> Mapping[str, Any]:
     if origin is None:
         return _PROPERTIES
-    value = {"OriginalClientRequestId": origin.request_id, "OriginalStartedOn": _instant(origin.started_at)}
+    value = {"OriginalClientRequestId": origin.request_id, "OriginalStartedOn": _encode_instant(origin.started_at)}
     return {**_PROPERTIES, "Rows": [*_VISUALIZATION, [1, "ServerCache", orjson.dumps(value).decode()]]}
 
 
-def _frames(
+def _render_frames(
     primary: bytes,
     completion: Mapping[str, Any],
     last: Mapping[str, Any],
@@ -159,14 +159,14 @@ def _frames(
     return b"[" + b",".join(frames) + b"]"
 
 
-def _primary(columns: Sequence[tuple[str, str]], rows: bytes) -> bytes:
+def _render_primary(columns: Sequence[tuple[str, str]], rows: bytes) -> bytes:
     named = orjson.dumps([{"ColumnName": name, "ColumnType": kind} for name, kind in columns])
     head = b'{"FrameType":"DataTable","TableId":1,"TableKind":"PrimaryResult","TableName":"PrimaryResult","Columns":'
     return head + named + b',"Rows":[' + rows + b"]}"
 
 
-def _completion(request_id: str, seconds: float) -> dict[str, Any]:
-    common = [_instant(datetime.now(UTC)), request_id, *[str(uuid.uuid4())] * 3]
+def _render_completion(request_id: str, seconds: float) -> dict[str, Any]:
+    common = [_encode_instant(datetime.now(UTC)), request_id, *[str(uuid.uuid4())] * 3]
     done = orjson.dumps({"Count": 1, "Text": "Query completed successfully"}).decode()
     used = orjson.dumps({"ExecutionTime": seconds}).decode()
     return {
@@ -182,24 +182,24 @@ def _completion(request_id: str, seconds: float) -> dict[str, Any]:
     }
 
 
-def _instant(value: Any) -> Any:
+def _encode_instant(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     if isinstance(value, date):
         return f"{value.isoformat()}T00:00:00Z"
     if value is None:
         return None
-    raise OverflowError("an instant lies outside the years 1 to 9999")  # DuckDB gives such as texts
+    raise OverflowError("an instant lies outside the years 1 to 9999")  # DuckDB returns these as texts
 
 
-def _timespan(value: Any) -> Any:
+def _encode_timespan(value: Any) -> Any:
     if isinstance(value, time):
         value = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
-    return timespan_text(value) if isinstance(value, timedelta) else value
+    return format_timespan(value) if isinstance(value, timedelta) else value
 
 
-def _dynamic(value: Any) -> Any:
-    """Embed JSON text as it stands, so that numbers keep their digits; what is no JSON stays a text."""
+def _encode_dynamic(value: Any) -> Any:
+    """Embed JSON text unchanged, so that numbers retain their digits; other text becomes a JSON string."""
     if not isinstance(value, str):
         return value
     try:
@@ -209,50 +209,50 @@ def _dynamic(value: Any) -> Any:
     return orjson.Fragment(value)
 
 
-def _real(value: Any) -> Any:
+def _encode_real(value: Any) -> Any:
     if value is None or math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _string(value: Any) -> Any:
-    """Kusto's string type has no null: its place is taken by the empty string."""
+def _encode_string(value: Any) -> Any:
+    """Replace null by the empty string: the type string of Kusto has no null."""
     return "" if value is None else value
 
 
-def _optional_text(value: Any) -> Any:
+def _encode_text(value: Any) -> Any:
     return None if value is None else str(value)
 
 
-def _decimal(value: Any) -> Any:
-    return decimal_text(value) if isinstance(value, Decimal) else _optional_text(value)
+def _encode_decimal(value: Any) -> Any:
+    return format_decimal(value) if isinstance(value, Decimal) else _encode_text(value)
 
 
-def _long(value: Any) -> Any:
+def _encode_long(value: Any) -> Any:
     if value is None or value in _LONG:
         return value
     raise OverflowError("an integer lies outside 64 bits")
 
 
-def _other(value: Any) -> Any:
+def _encode_other(value: Any) -> Any:
     if isinstance(value, timedelta):
-        return timespan_text(value)
+        return format_timespan(value)
     if isinstance(value, bytes | bytearray):
         return value.hex()
     if isinstance(value, Decimal):
-        return orjson.Fragment(decimal_text(value))
+        return orjson.Fragment(format_decimal(value))
     if isinstance(value, int):
         return orjson.Fragment(str(value))
     return str(value)
 
 
 _WRITERS: Mapping[str, Callable[[Any], Any]] = {
-    "datetime": _instant,
-    "timespan": _timespan,
-    "dynamic": _dynamic,
-    "real": _real,
-    "string": _string,
-    "decimal": _decimal,
-    "guid": _optional_text,
-    "long": _long,
+    "datetime": _encode_instant,
+    "timespan": _encode_timespan,
+    "dynamic": _encode_dynamic,
+    "real": _encode_real,
+    "string": _encode_string,
+    "decimal": _encode_decimal,
+    "guid": _encode_text,
+    "long": _encode_long,
 }

@@ -1,11 +1,11 @@
-"""Request options of a query: the ones that are honoured, the ones that cannot matter, the ones that are refused."""
+"""Request options of a query."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from emulators.kusto.errors import bad_request, unsupported
+from emulators.kusto.errors import bad_request_error, unsupported_error
 
 DEFAULT_TIMEOUT_SECONDS = 240.0
 MAX_TIMEOUT_SECONDS = 3600.0
@@ -17,7 +17,7 @@ _TIMESPAN = re.compile(
     re.ASCII,
 )
 
-_REFUSED = frozenset(
+_UNSUPPORTED = frozenset(
     {
         "best_effort",
         "query_cursor_after_default",
@@ -33,20 +33,20 @@ _REFUSED = frozenset(
         "validatepermissions",
     }
 )
-"""Options that change what a query answers and that nothing here reproduces; ignored, they would answer wrongly."""
+"""Options that change the result of a query and that the emulator rejects; ignoring them would give wrong results."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """What a request asks of the engine beside its query.
+    """Supported options of a request.
 
     Attributes:
         timeout_seconds: ``servertimeout``.
-        take_records: ``query_take_max_records``: the result ends here, silently; None for no such limit.
-        max_records: ``truncationmaxrecords``: more than these is a failure.
-        max_bytes: ``truncationmaxsize``: a result of more bytes is a failure.
-        cached_seconds: ``query_results_cache_max_age``: a result of an earlier request may be so old; 0 for none.
-        refresh_cache: ``query_results_cache_force_refresh``: the result is computed and replaces the kept one.
+        take_records: ``query_take_max_records``: the result is cut after this number of records; None for no limit.
+        max_records: ``truncationmaxrecords``: a result with more records is an error.
+        max_bytes: ``truncationmaxsize``: a result with more bytes is an error.
+        cached_seconds: ``query_results_cache_max_age``: maximum age of a cached result; 0 disables the cache.
+        refresh_cache: ``query_results_cache_force_refresh``: compute the result and replace the cached one.
     """
 
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
@@ -58,58 +58,58 @@ class RequestOptions:
 
 
 def read_options(options: Mapping[str, Any]) -> RequestOptions:
-    """Return the options of a request; names are compared without case, as Data Explorer does.
+    """Return the options of a request; as in Data Explorer, names are case-insensitive.
 
-    Limits are bounded by the defaults of Data Explorer even where a request asks for more (``notruncation`` included):
-    the endpoint shares its process with ingestion. The restrictions (``request_readonly``,
-    ``request_callout_disabled`` and their like) hold always, whether a request names them or not.
+    A request cannot raise the limits above the defaults of Data Explorer, not even with ``notruncation``, because
+    queries and ingestion share a process. The restrictions (``request_readonly``, ``request_callout_disabled`` and
+    others) always apply.
 
     Raises:
-        QueryError: a value is malformed, or the option would change the answer and is not supported.
+        QueryError: a value is invalid, or the option is not supported and would change the result.
     """
     named = {name.lower(): value for name, value in options.items()}
-    for name in sorted(_REFUSED & named.keys()):
+    for name in sorted(_UNSUPPORTED & named.keys()):
         if named[name] not in (None, False, "false"):
-            raise unsupported(f"request option {name}")
+            raise unsupported_error(f"request option {name}")
     take = named.get("query_take_max_records")
     return RequestOptions(
-        timeout_seconds=_timeout(named),
-        take_records=None if take is None else _count("query_take_max_records", take),
-        max_records=_bounded(named, "truncationmaxrecords", DEFAULT_MAX_RECORDS),
-        max_bytes=_bounded(named, "truncationmaxsize", DEFAULT_MAX_BYTES),
-        cached_seconds=_seconds(named, "query_results_cache_max_age") or 0.0,
+        timeout_seconds=_read_timeout(named),
+        take_records=None if take is None else _read_count("query_take_max_records", take),
+        max_records=_read_limit(named, "truncationmaxrecords", DEFAULT_MAX_RECORDS),
+        max_bytes=_read_limit(named, "truncationmaxsize", DEFAULT_MAX_BYTES),
+        cached_seconds=_read_seconds(named, "query_results_cache_max_age") or 0.0,
         refresh_cache=named.get("query_results_cache_force_refresh") in (True, "true"),
     )
 
 
-def _bounded(named: Mapping[str, Any], name: str, ceiling: int) -> int:
+def _read_limit(named: Mapping[str, Any], name: str, ceiling: int) -> int:
     value = named.get(name)
-    return ceiling if value is None else min(_count(name, value), ceiling)
+    return ceiling if value is None else min(_read_count(name, value), ceiling)
 
 
-def _count(name: str, value: Any) -> int:
+def _read_count(name: str, value: Any) -> int:
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise bad_request(f"request option {name}: a whole number, 0 or more, is expected")
+        raise bad_request_error(f"request option {name} must be a whole number of at least 0")
     return value
 
 
-def _timeout(named: Mapping[str, Any]) -> float:
-    seconds = _seconds(named, "servertimeout")
+def _read_timeout(named: Mapping[str, Any]) -> float:
+    seconds = _read_seconds(named, "servertimeout")
     if seconds is None:
         return MAX_TIMEOUT_SECONDS if named.get("norequesttimeout") in (True, "true") else DEFAULT_TIMEOUT_SECONDS
     if not 0 < seconds <= MAX_TIMEOUT_SECONDS:
-        raise bad_request("request option servertimeout: above zero and at most one hour is expected")
+        raise bad_request_error("request option servertimeout must be above zero and at most one hour")
     return seconds
 
 
-def _seconds(named: Mapping[str, Any], name: str) -> float | None:
+def _read_seconds(named: Mapping[str, Any], name: str) -> float | None:
     value = named.get(name)
     if value is None:
         return None
     match = _TIMESPAN.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise bad_request(f"request option {name}: a timespan such as 00:01:00 is expected")
+        raise bad_request_error(f"request option {name} must be a timespan such as 00:01:00")
     days, hours, minutes = (int(match[unit] or 0) for unit in ("days", "hours", "minutes"))
     return ((days * 24 + hours) * 60 + minutes) * 60 + float(match["seconds"])

@@ -1,7 +1,8 @@
-"""Query parameters off the wire: KQL literals become Python values, which DuckDB binds and nobody pastes.
+"""Query parameters: conversion of KQL literals to Python values, which DuckDB binds to placeholders.
 
-Kusto's request properties carry each value as the text of a KQL literal of the declared type. A ``string`` parameter is
-the exception: its value is the text itself.
+The request properties contain each value as the text of a KQL literal of the declared type. A ``string`` parameter is
+the
+exception: its value is the text itself.
 """
 
 import json
@@ -13,8 +14,8 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from emulators.kusto.decimals import FRACTION_DIGITS, WHOLE_DIGITS, fits
-from emulators.kusto.errors import QueryError, semantic_error, unsupported
+from emulators.kusto.decimals import FRACTION_DIGITS, WHOLE_DIGITS, is_representable
+from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
 from emulators.kusto.timespans import TimespanRangeError, read_timespan
 
 _WRAPPED = re.compile(r"(?P<type>[A-Za-z]\w*+)\s*+\((?P<value>.*)\)", re.DOTALL)
@@ -39,13 +40,13 @@ _SPELLINGS: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One declared query parameter.
+    """Declared query parameter.
 
     Attributes:
-        name: as the query declares it.
-        type: the canonical Kusto scalar type.
-        slot: the placeholder in the SQL text.
-        default: the default as wire text, None where the query declares none.
+        name: name in the query.
+        type: canonical Kusto scalar type.
+        slot: placeholder in the SQL text.
+        default: default value as a KQL literal, None if the parameter is required.
     """
 
     name: str
@@ -54,68 +55,70 @@ class Declaration:
     default: str | None
 
 
-def bind(declarations: tuple[Declaration, ...], slots: frozenset[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the SQL's placeholders.
+def bind_parameters(
+    declarations: tuple[Declaration, ...], slots: frozenset[str], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the values of the placeholders in the SQL.
 
     Args:
-        declarations: what the query declares.
-        slots: the placeholders that the SQL mentions; DuckDB takes no others.
-        values: the request's parameters, by name.
+        declarations: the parameters of the query.
+        slots: the placeholders in the SQL; DuckDB rejects values for others.
+        values: the parameters of the request, by name.
 
     Raises:
-        QueryError: a value is missing, unknown or not of its declared type.
+        QueryError: a parameter is missing or unknown, or its value does not have the declared type.
     """
     unknown = sorted(values.keys() - {declaration.name for declaration in declarations})
     if unknown:
         raise semantic_error(f"the query declares no parameter named '{unknown[0][:100]}'", inner="SEM0219")
     bound = {}
     for declaration in declarations:
-        given = values.get(declaration.name, declaration.default)
-        if given is None:
+        text = values.get(declaration.name, declaration.default)
+        if text is None:
             raise semantic_error(f"no value is given for the query parameter '{declaration.name}'", inner="SEM0219")
-        value = read(given, declaration.type, declaration.name)
+        value = parse_parameter(text, declaration.type, declaration.name)
         if declaration.slot in slots:
             bound[declaration.slot] = value
     return bound
 
 
-def read(value: Any, kind: str, name: str) -> Any:
-    """Return the Python value of a wire value.
+def parse_parameter(value: Any, kind: str, name: str) -> Any:
+    """Return the Python value of a parameter.
 
     Args:
         value: text of a KQL literal, or a JSON number, boolean, object or array.
-        kind: the canonical Kusto type; ``string`` takes the text as it stands.
-        name: of the parameter, for the error.
+        kind: canonical Kusto type; for ``string`` the text is the value.
+        name: name of the parameter, for the error.
 
     Raises:
-        QueryError: the value is not of that type.
+        QueryError: the value does not have the type.
     """
     try:
         if kind == "string":
-            return _string(value)
+            return _check_string(value)
         if not isinstance(value, str):
             value = json.dumps(value, ensure_ascii=False)
         inner = _unwrap(value, _SPELLINGS[kind])
         return None if inner == "null" else _READERS[kind](inner)
     except (ValueError, OverflowError, InvalidOperation, RecursionError) as error:
-        raise _mismatch(name, kind) from error
+        raise _type_mismatch_error(name, kind) from error
     except TimespanRangeError as error:
-        raise unsupported(f"the value of the query parameter '{name}'", str(error)) from error
+        raise unsupported_error(f"the value of the query parameter '{name}'", str(error)) from error
 
 
-def _mismatch(name: str, kind: str) -> QueryError:
+def _type_mismatch_error(name: str, kind: str) -> QueryError:
     return semantic_error(f"the value of the query parameter '{name}' is not of its declared type '{kind}'")
 
 
-def _string(value: Any) -> str:
+def _check_string(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("a text is expected")  # noqa: TRY004  one error for every value that does not fit
+        raise ValueError("a text is expected")  # noqa: TRY004  one error type for all invalid values
     value.encode()  # a lone surrogate has no UTF-8 form; the error is a ValueError
     return value
 
 
 def _unwrap(text: str, spellings: frozenset[str]) -> str:
-    """Return the inside of ``type(...)``, or the text where it is not wrapped; quotes inside the wrapper go."""
+    """Return the content of ``type(...)`` without quotes, or the text itself if it has no such wrapper."""
     match = _WRAPPED.fullmatch(text.strip())
     if match is None:
         return text.strip()
@@ -127,7 +130,7 @@ def _unwrap(text: str, spellings: frozenset[str]) -> str:
     return inner
 
 
-def _integer(bits: int) -> Callable[[str], int]:
+def _build_integer_parser(bits: int) -> Callable[[str], int]:
     def convert(text: str) -> int:
         if _INTEGER.fullmatch(text) is None:
             raise ValueError("an integer is expected")
@@ -139,52 +142,52 @@ def _integer(bits: int) -> Callable[[str], int]:
     return convert
 
 
-def _real(text: str) -> float:
+def _parse_real(text: str) -> float:
     if _REAL.fullmatch(text) is None:
         raise ValueError("a number is expected")
     return float(text)
 
 
-def _decimal(text: str) -> Decimal:
+def _parse_decimal(text: str) -> Decimal:
     if _REAL.fullmatch(text) is None:
         raise ValueError("a number is expected")
     value = Decimal(text)
     if not value.is_finite():
         raise ValueError("a finite number is expected")
-    if not fits(value):
-        digits = f"a decimal has at most {WHOLE_DIGITS} digits before the point and {FRACTION_DIGITS} behind it"
-        raise unsupported("this decimal", digits)
+    if not is_representable(value):
+        digits = f"a decimal has at most {WHOLE_DIGITS} digits before the point and {FRACTION_DIGITS} after it"
+        raise unsupported_error("this decimal", digits)
     return value
 
 
-def _bool(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     if text.lower() not in _BOOLS:
         raise ValueError("true or false is expected")
     return _BOOLS[text.lower()]
 
 
-def _datetime(text: str) -> datetime:
+def _parse_datetime(text: str) -> datetime:
     value = datetime.fromisoformat(text)
     return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
 
 
-def _dynamic(text: str) -> str:
-    json.loads(text, parse_constant=_refuse)
+def _check_dynamic(text: str) -> str:
+    json.loads(text, parse_constant=_reject_constant)
     return text
 
 
-def _refuse(constant: str) -> None:
+def _reject_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
-    "bool": _bool,
-    "int": _integer(32),
-    "long": _integer(64),
-    "real": _real,
-    "decimal": _decimal,
-    "datetime": _datetime,
+    "bool": _parse_bool,
+    "int": _build_integer_parser(32),
+    "long": _build_integer_parser(64),
+    "real": _parse_real,
+    "decimal": _parse_decimal,
+    "datetime": _parse_datetime,
     "timespan": read_timespan,
     "guid": uuid.UUID,
-    "dynamic": _dynamic,
+    "dynamic": _check_dynamic,
 }

@@ -1,9 +1,11 @@
-"""The endpoint's process: what it opens, in which order, and how it ends."""
+"""Process of the emulator: command line, startup and shutdown."""
 
+import argparse
 import asyncio
 import contextlib
 import logging
 import os
+import re
 import signal
 import socket
 import threading
@@ -17,14 +19,14 @@ import uvloop
 
 from emulators.kusto.engine import Engine
 from emulators.kusto.extensions import EXTENSIONS
-from emulators.kusto.figures import Figures
-from emulators.kusto.ingest import Ingest
-from emulators.kusto.loading import load
-from emulators.kusto.sandbox import close_sandbox, limit_memory, open_database
+from emulators.kusto.ingest import HubConsumer
+from emulators.kusto.monitoring import EndpointMonitor
+from emulators.kusto.sandbox import limit_memory, lock_database, open_database
 from emulators.kusto.server import Application
 from emulators.kusto.store import TABLE, TelemetryStore
-from emulators.kusto.tables import column_types, columns_of, create_views
+from emulators.kusto.tables import UnusableFolderError, create_views, load_tables, read_column_types, read_table_columns
 from emulators.kusto.translator import Translator
+from shared.observability.logs import configure
 
 DATABASE_FILE = "telemetry.duckdb"
 _GRACE_SECONDS = 5
@@ -33,16 +35,16 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What the command line says.
+    """Command-line arguments.
 
     Attributes:
-        data: folder of Parquet files, or of the database file when there is a hub.
-        port: on 127.0.0.1; 0 picks a free one.
-        database: name under which the tables are served.
-        hub: file of the event hub that feeds the table; None to serve Parquet files.
-        exit_with_parent: end when standard input ends.
-        memory_bytes: what DuckDB's buffers may take.
-        threads: of DuckDB.
+        data: folder of Parquet files or, with a hub, of the database file.
+        port: port on 127.0.0.1; 0 selects a free one.
+        database: name of the database.
+        hub: file of the event hub to ingest; None to serve Parquet files.
+        exit_with_parent: exit at the end of standard input.
+        memory_bytes: memory limit of DuckDB's buffers.
+        threads: number of DuckDB's threads.
     """
 
     data: Path
@@ -55,45 +57,45 @@ class Arguments:
 
 
 def serve(arguments: Arguments) -> None:
-    """Serve until SIGTERM or SIGINT, or until standard input ends where that was asked for.
+    """Serve until SIGTERM, SIGINT or, if requested, the end of standard input.
 
     Raises:
         duckdb.Error: the database cannot be opened.
-        UnusableFolderError: the folder holds no table.
-        OSError: the port is taken.
+        UnusableFolderError: the folder contains no table.
+        OSError: the port is in use.
     """
     limit_memory(arguments.memory_bytes)
-    with _listening(arguments.port) as listener, _opened(arguments) as (connection, tables):
+    with _open_listener(arguments.port) as listener, _open_tables(arguments) as (connection, tables):
         asyncio.run(_serve(arguments, connection, tables, listener), loop_factory=uvloop.new_event_loop)
 
 
 async def _serve(
     arguments: Arguments, connection: duckdb.DuckDBPyConnection, tables: tuple[str, ...], listener: socket.socket
 ) -> None:
-    translator = Translator(columns_of(connection, tables), column_types(connection, tables))
+    translator = Translator(read_table_columns(connection, tables), read_column_types(connection, tables))
     engine = Engine(connection, translator)
-    ingest = Ingest(connection, arguments.hub) if arguments.hub else None
-    figures = Figures(connection, tables, engine, translator, ingest)
-    server = _Server(Application(engine, arguments.database, figures), listener)
-    # uvicorn raises a signal that it handled once more when it is done; by then there is nothing left to end.
+    consumer = HubConsumer(connection, arguments.hub) if arguments.hub else None
+    monitor = EndpointMonitor(connection, tables, engine, translator, consumer)
+    server = _EndpointServer(Application(engine, arguments.database, monitor), listener)
+    # After shutdown uvicorn raises the handled signal again, which must not end the process with an error.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)
     await translator.start()
-    if ingest is not None:
-        ingest.start()
+    if consumer is not None:
+        consumer.start()
     if arguments.exit_with_parent:
-        threading.Thread(target=_end_with_input, args=(server,), daemon=True).start()
+        threading.Thread(target=_exit_with_input, args=(server,), daemon=True).start()
     try:
         await server.serve(sockets=[listener])
     finally:
         await engine.close()
         await translator.close()
-        if ingest is not None:
-            await asyncio.to_thread(ingest.stop)
+        if consumer is not None:
+            await asyncio.to_thread(consumer.stop)
 
 
 @contextlib.contextmanager
-def _opened(arguments: Arguments) -> Iterator[tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]]:
+def _open_tables(arguments: Arguments) -> Iterator[tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]]:
     arguments.data.mkdir(parents=True, exist_ok=True)
     connection = open_database(arguments.data / DATABASE_FILE if arguments.hub else None)
     try:
@@ -103,27 +105,27 @@ def _opened(arguments: Arguments) -> Iterator[tuple[duckdb.DuckDBPyConnection, t
             TelemetryStore.create(connection)
         else:
             files = create_views(connection, arguments.data)
-            load(connection, files, arguments.memory_bytes)
+            load_tables(connection, files, arguments.memory_bytes)
             tables = tuple(file.stem for file in files)
         for extension in EXTENSIONS:
             for macro in extension.macros:
                 connection.execute(macro)
-        close_sandbox(connection, memory_bytes=arguments.memory_bytes, threads=arguments.threads, files=files)
+        lock_database(connection, memory_bytes=arguments.memory_bytes, threads=arguments.threads, files=files)
         yield connection, tables
     finally:
-        _close(connection)
+        _close_database(connection)
 
 
-def _close(connection: duckdb.DuckDBPyConnection) -> None:
+def _close_database(connection: duckdb.DuckDBPyConnection) -> None:
     try:
         connection.close()
     except duckdb.Error as error:
-        # A query that does not let itself be interrupted. What was committed is durable without a last checkpoint.
+        # A query could not be interrupted. Committed data is durable without a final checkpoint.
         _LOGGER.warning("the database was not closed: %s", error)
 
 
 @contextlib.contextmanager
-def _listening(port: int) -> Iterator[socket.socket]:
+def _open_listener(port: int) -> Iterator[socket.socket]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -133,8 +135,8 @@ def _listening(port: int) -> Iterator[socket.socket]:
         listener.close()
 
 
-class _Server(uvicorn.Server):
-    """uvicorn, saying on standard output when it serves."""
+class _EndpointServer(uvicorn.Server):
+    """uvicorn server that prints its address to standard output when it is ready."""
 
     def __init__(self, application: Application, listener: socket.socket) -> None:
         super().__init__(
@@ -156,12 +158,59 @@ class _Server(uvicorn.Server):
         print(f"ready http://127.0.0.1:{self._listener.getsockname()[1]}", flush=True)
 
 
-def _end_with_input(server: uvicorn.Server) -> None:
-    """Wait for standard input to end, then end the process, gently first."""
-    # Not sys.stdin: its lock, held by this thread, breaks the interpreter's end.
+def _exit_with_input(server: uvicorn.Server) -> None:
+    """Wait for the end of standard input, then shut down, and exit if the shutdown takes too long."""
+    # Not sys.stdin: this thread would hold its lock, which breaks the shutdown of the interpreter.
     while os.read(0, 4096):
         pass
-    _LOGGER.warning("the parent process is gone; ending")
+    _LOGGER.warning("the parent process has ended; shutting down")
     server.should_exit = True
     threading.Event().wait(2 * _GRACE_SECONDS)
-    os._exit(1)  # a process that hangs here would keep the database file from its successor
+    os._exit(1)  # a process that hangs would block the database file for its successor
+
+
+_PACKAGE_LOGGER = logging.getLogger("emulators.kusto")
+"""Parent of the loggers of this package."""
+
+
+def main() -> None:
+    """Parse the command line and run the emulator."""
+    arguments = _parse_arguments()
+    level = os.environ.get("LOG_LEVEL") or "INFO"
+    configure(level)
+    _PACKAGE_LOGGER.setLevel(level)
+    code = 0
+    try:
+        serve(arguments)
+    except (duckdb.Error, UnusableFolderError, OSError) as error:
+        _PACKAGE_LOGGER.error("cannot serve: %s", error)  # noqa: TRY400  the message is sufficient
+        code = 1
+    except Exception:
+        _PACKAGE_LOGGER.exception("the emulator failed")
+        code = 1
+    logging.shutdown()
+    # Python would wait for the threads of queries that cannot be interrupted.
+    os._exit(code)
+
+
+def _parse_arguments() -> Arguments:
+    parser = argparse.ArgumentParser(
+        prog="python -m emulators.kusto", description="Run the emulator of the query endpoint of Azure Data Explorer."
+    )
+    data_help = "folder of the *.parquet tables or, with --hub, of the database file"
+    parser.add_argument("--data", type=Path, required=True, help=data_help)
+    parser.add_argument("--port", type=int, default=8088, help="port on 127.0.0.1; 0 selects a free one")
+    parser.add_argument("--database", default="Telemetry", help="name of the database")
+    parser.add_argument("--hub", type=Path, help="file of the event hub to ingest into the table Telemetry")
+    parser.add_argument("--exit-with-parent", action="store_true", help="exit at the end of standard input")
+    memory_help = "memory limit of the query engine"
+    parser.add_argument("--memory-limit", type=_parse_size, default="1GB", dest="memory_bytes", help=memory_help)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads of the query engine")
+    return Arguments(**vars(parser.parse_args()))
+
+
+def _parse_size(text: str) -> int:
+    match = re.fullmatch(r"(\d+)(KB|MB|GB)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError("must be a size such as 1GB or 512MB")
+    return int(match[1]) * {"KB": 1000, "MB": 1000**2, "GB": 1000**3}[match[2]]

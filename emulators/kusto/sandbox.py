@@ -1,4 +1,4 @@
-"""The DuckDB connection that hostile SQL may run on: no files, no network, no extensions, no settings."""
+"""Sandboxed DuckDB database: SQL has no access to files, the network, extensions or settings."""
 
 import logging
 import os
@@ -11,19 +11,19 @@ import duckdb
 
 _LOGGER = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.1
-_BESIDE_BUFFERS = 2 * 1024 * 1024 * 1024
-_INVALID_DATABASE = 70
+_OTHER_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
+_EXIT_STATUS = 70
 
 
 def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB file, or a database in memory, that loads no extension by itself.
+    """Open a DuckDB file or an in-memory database without automatic loading of extensions.
 
     Args:
-        path: the file, created where it does not exist; None for memory.
-        lock_wait_seconds: how long to wait for a dying predecessor to let go of the file.
+        path: the file, created if it does not exist; None for an in-memory database.
+        lock_wait_seconds: time to wait for another process to release the file.
 
     Raises:
-        duckdb.IOException: the file is still locked, or cannot be opened.
+        duckdb.IOException: the file is still locked or cannot be opened.
     """
     deadline = time.monotonic() + lock_wait_seconds
     while True:
@@ -43,16 +43,16 @@ def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duck
             time.sleep(_RETRY_SECONDS)
 
 
-def close_sandbox(
+def lock_database(
     connection: duckdb.DuckDBPyConnection, *, memory_bytes: int, threads: int, files: Sequence[Path]
 ) -> None:
-    """Shut the database in, for this connection and every cursor of it, with no way back.
+    """Lock the database irreversibly, for this connection and all its cursors.
 
     Args:
         connection: any connection of the database.
-        memory_bytes: what DuckDB's buffers may take.
-        threads: worker threads.
-        files: what may still be read by name: the files behind views.
+        memory_bytes: memory limit of DuckDB's buffers.
+        threads: number of worker threads.
+        files: files that remain readable, because views read them.
     """
     allowed = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
     for name, value in (
@@ -66,28 +66,28 @@ def close_sandbox(
         ("enable_external_access", "false"),
         ("lock_configuration", "true"),
     ):
-        # GLOBAL: a cursor is a connection of its own and would otherwise start with the defaults.
+        # GLOBAL, because a cursor is a separate connection and would otherwise start with the defaults.
         connection.execute(f"SET GLOBAL {name} = {value}")
 
 
 def limit_memory(memory_bytes: int) -> None:
-    """Bound the memory of this process.
+    """Limit the memory of this process.
 
-    DuckDB's own limit does not count what single values take: a text or a list of gigabytes would otherwise take the
-    machine's memory. With this bound the allocation fails, and with it that query alone.
+    DuckDB's own limit does not include single values, such as a text of several gigabytes. With this limit the
+    allocation fails, and only that query with it.
 
     Args:
-        memory_bytes: what DuckDB's buffers may take; 2 GiB come on top for everything else, thread stacks included.
+        memory_bytes: memory limit of DuckDB's buffers; 2 GiB are added for everything else, including thread stacks.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes + _BESIDE_BUFFERS, hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes + _OTHER_MEMORY_BYTES, hard))
 
 
-def abandon(reason: object) -> None:
-    """End this process at once, to be started again: only a new one goes on from here.
+def abort_process(reason: object) -> None:
+    """End this process immediately after a fault that only a restart can repair.
 
     Args:
-        reason: DuckDB has declared the database invalid, or a query holds its thread for good.
+        reason: the fault, for the log: DuckDB has invalidated the database, or a query cannot be interrupted.
     """
-    _LOGGER.critical("ending: %s", reason)
-    os._exit(_INVALID_DATABASE)
+    _LOGGER.critical("the process ends: %s", reason)
+    os._exit(_EXIT_STATUS)

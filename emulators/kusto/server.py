@@ -1,19 +1,26 @@
-"""The endpoint's HTTP side: the routes that the Data Explorer clients call, health and figures."""
+"""HTTP interface: the routes that the clients of Data Explorer call, health and statistics."""
 
 import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
+from emulators.kusto.caches import CachedQueryResult, QueryResultsCache
 from emulators.kusto.engine import Engine
-from emulators.kusto.errors import QueryError, bad_request, internal_error, not_read_only, unknown_database
-from emulators.kusto.frames import Origin, data_set, error_document, failed_data_set
+from emulators.kusto.errors import (
+    QueryError,
+    bad_request_error,
+    internal_error,
+    not_read_only_error,
+    unknown_database_error,
+)
+from emulators.kusto.frames import ResultOrigin, render_data_set, render_error_document, render_failed_data_set
+from emulators.kusto.monitoring import EndpointMonitor
 from emulators.kusto.options import RequestOptions, read_options
-from emulators.kusto.results_cache import KeptAnswer, ResultsCache
 
 type Scope = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -31,41 +38,29 @@ _CLOUD = {
         "FirstPartyAuthorityUrl": "https://login.microsoftonline.com/f8cdef31-a31e-4b4a-93e4-5f571e91255a",
     }
 }
-"""What the public cloud answers: clients ask for it before they fetch a token, which this endpoint does not look at."""
+"""Metadata of the public cloud. Clients read it before they request a token; the emulator ignores the token."""
 
 _LOGGER = logging.getLogger(__name__)
 
 
-class _CallerGoneError(Exception):
-    """Nobody waits for the answer any more."""
-
-
-class Figures(Protocol):
-    """What the process knows about itself."""
-
-    async def health(self) -> tuple[bool, Mapping[str, Any]]:
-        """Return whether all is well, and the document that says so."""
-        ...
-
-    async def stats(self) -> Mapping[str, Any]:
-        """Return counters."""
-        ...
+class _CallerDisconnectedError(Exception):
+    """The caller has disconnected."""
 
 
 class Application:
-    """The ASGI application.
+    """ASGI application.
 
     Args:
-        engine: answers queries.
-        database: the one database's name; requests that name no database mean it.
-        figures: for health and counters.
+        engine: runs the queries.
+        database: name of the only database; the default for requests without a database.
+        monitor: provides health and statistics.
     """
 
-    def __init__(self, engine: Engine, database: str, figures: Figures) -> None:
+    def __init__(self, engine: Engine, database: str, monitor: EndpointMonitor) -> None:
         self._engine = engine
         self._database = database
-        self._figures = figures
-        self._results = ResultsCache()
+        self._monitor = monitor
+        self._results = QueryResultsCache()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request (ASGI 3)."""
@@ -74,81 +69,84 @@ class Application:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         request_id = headers.get("x-ms-client-request-id", str(uuid.uuid4()))[:200]
         try:
-            _refuse_browsers(headers)
+            _reject_browsers(headers)
             status, body = await self._route(f"{scope['method']} {scope['path']}", receive, request_id)
         except QueryError as error:
             status = error.status
-            render = failed_data_set if error.partial else error_document
+            render = render_failed_data_set if error.partial else render_error_document
             body = render(error, request_id)
-        except _CallerGoneError:
-            _LOGGER.info("a caller hung up; its query is stopped")
+        except _CallerDisconnectedError:
+            _LOGGER.info("a caller disconnected; its query is stopped")
             return
-        except Exception:  # whatever it is, the caller gets an error document, not a closed connection
+        except Exception:  # the caller must receive an error document instead of a closed connection
             _LOGGER.exception("a request failed")
-            status, body = 500, error_document(internal_error(), request_id)
-        await _reply(send, status, body, request_id)
+            status, body = 500, render_error_document(internal_error(), request_id)
+        await _send_reply(send, status, body, request_id)
 
     async def _route(self, route: str, receive: Receive, request_id: str) -> tuple[int, bytes]:
         match route:
             case "POST /v2/rest/query":
                 return 200, await self._query(receive, request_id)
             case "POST /v1/rest/mgmt":
-                raise not_read_only()
+                raise not_read_only_error()
             case "GET /v1/rest/auth/metadata":
                 return 200, orjson.dumps(_CLOUD)
             case "GET /healthz":
-                well, document = await self._figures.health()
-                return 200 if well else 503, orjson.dumps(document)
+                healthy, document = await self._monitor.check_health()
+                return 200 if healthy else 503, orjson.dumps(document)
             case "GET /stats":
-                return 200, orjson.dumps(await self._figures.stats())
+                return 200, orjson.dumps(await self._monitor.read_stats())
         raise QueryError(
-            status=404, code="NotFound", type_name="KustoBadRequestException", message=f"There is no {route[:200]}."
+            status=404,
+            code="NotFound",
+            type_name="KustoBadRequestException",
+            message=f"Route '{route[:200]}' not found.",
         )
 
     async def _query(self, receive: Receive, request_id: str) -> bytes:
-        request = _document(await _body(receive))
+        request = _parse_object(await _read_body(receive))
         text, database = request.get("csl"), request.get("db")
         if not isinstance(text, str):
-            raise bad_request("csl: the query text is expected")
+            raise bad_request_error("csl must be the text of a query")
         if database not in (None, "", self._database):
-            raise unknown_database(str(database))
-        properties = _properties(request.get("properties"))
-        options = read_options(_mapping(properties, "Options"))
-        return await self._answered(receive, text, _mapping(properties, "Parameters"), options, request_id)
+            raise unknown_database_error(str(database))
+        properties = _parse_properties(request.get("properties"))
+        options = read_options(_get_object(properties, "Options"))
+        return await self._run(receive, text, _get_object(properties, "Parameters"), options, request_id)
 
-    async def _answered(
+    async def _run(
         self, receive: Receive, text: str, parameters: Mapping[str, Any], options: RequestOptions, request_id: str
     ) -> bytes:
-        """Return the frames of the query's answer, which may be one of an earlier request that is young enough."""
-        origin = Origin(request_id, datetime.now(UTC))
-        key = self._results.key(text, parameters, options) if options.cached_seconds else None
+        """Return the frames of the query's result, which may be a cached one if the request accepts its age."""
+        origin = ResultOrigin(request_id, datetime.now(UTC))
+        key = self._results.create_key(text, parameters, options) if options.cached_seconds else None
         if key is not None and not options.refresh_cache:
-            kept = self._results.find(key, timedelta(seconds=options.cached_seconds))
-            if kept is not None:
-                return data_set(kept.answer, request_id, kept.origin)
-        asked = self._engine.query(text, parameters, options)
-        answer = await _unless_gone(receive, asyncio.ensure_future(asked))
+            cached = self._results.find(key, timedelta(seconds=options.cached_seconds))
+            if cached is not None:
+                return render_data_set(cached.result, request_id, cached.origin)
+        running = self._engine.query(text, parameters, options)
+        result = await _cancel_on_disconnect(receive, asyncio.ensure_future(running))
         if key is not None:
-            self._results.keep(key, KeptAnswer(answer, origin))
-        return data_set(answer, request_id)
+            self._results.store(key, CachedQueryResult(result, origin))
+        return render_data_set(result, request_id)
 
 
-def _refuse_browsers(headers: Mapping[str, str]) -> None:
-    """Pass for clients; a page in a browser must not reach the endpoint, not even by a name that resolves to it."""
+def _reject_browsers(headers: Mapping[str, str]) -> None:
+    """Reject requests of web pages, including those that use another host name which resolves to this address."""
     host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
     if host not in _HOSTS or "origin" in headers:
         raise QueryError(
-            status=403, code="Forbidden", type_name="KustoRequestDeniedException", message="Browsers are not served."
+            status=403, code="Forbidden", type_name="KustoRequestDeniedException", message="Browsers are not allowed."
         )
 
 
-async def _body(receive: Receive) -> bytes:
+async def _read_body(receive: Receive) -> bytes:
     parts: list[bytes] = []
     size = 0
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise _CallerGoneError
+            raise _CallerDisconnectedError
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > MAX_BODY_BYTES:
@@ -156,57 +154,57 @@ async def _body(receive: Receive) -> bytes:
                 status=413,
                 code="Payload too large",
                 type_name="KustoRequestPayloadTooLargeException",
-                message=f"A request is at most {MAX_BODY_BYTES} bytes.",
+                message=f"The request must not exceed {MAX_BODY_BYTES} bytes.",
             )
         if not message.get("more_body"):
             return b"".join(parts)
 
 
-async def _unless_gone[T](receive: Receive, work: "asyncio.Future[T]") -> T:
-    """Return the result, or stop the work when the caller hangs up."""
-    gone: asyncio.Future[Any] = asyncio.ensure_future(receive())
-    either: set[asyncio.Future[Any]] = {work, gone}
+async def _cancel_on_disconnect[T](receive: Receive, work: "asyncio.Future[T]") -> T:
+    """Return the result of the work; cancel it if the caller disconnects."""
+    disconnected: asyncio.Future[Any] = asyncio.ensure_future(receive())
+    either: set[asyncio.Future[Any]] = {work, disconnected}
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
-            raise _CallerGoneError
+            raise _CallerDisconnectedError
         return work.result()
     finally:
-        gone.cancel()
+        disconnected.cancel()
         work.cancel()
 
 
-def _document(body: bytes) -> Mapping[str, Any]:
+def _parse_object(body: bytes) -> Mapping[str, Any]:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise bad_request("the body is not JSON") from None
+        raise bad_request_error("the body must be JSON") from None
     if not isinstance(document, dict):
-        raise bad_request("the body is not a JSON object")
+        raise bad_request_error("the body must be a JSON object")
     return document
 
 
-def _properties(value: Any) -> Mapping[str, Any]:
-    """Return the request properties, which the clients send as JSON text within the JSON body."""
+def _parse_properties(value: Any) -> Mapping[str, Any]:
+    """Return the request properties; the clients send them as JSON text within the JSON body."""
     if value in (None, ""):
         return {}
     if isinstance(value, str):
-        return _document(value.encode("utf-8", "replace"))
+        return _parse_object(value.encode("utf-8", "replace"))
     if isinstance(value, dict):
         return value
-    raise bad_request("properties: a JSON object is expected")
+    raise bad_request_error("properties must be a JSON object")
 
 
-def _mapping(properties: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_object(properties: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = properties.get(name)
     if value is None:
         return {}
     if isinstance(value, dict):
         return value
-    raise bad_request(f"properties.{name}: a JSON object is expected")
+    raise bad_request_error(f"properties.{name} must be a JSON object")
 
 
-async def _reply(send: Send, status: int, body: bytes, request_id: str) -> None:
+async def _send_reply(send: Send, status: int, body: bytes, request_id: str) -> None:
     headers = [
         (b"content-type", b"application/json; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),

@@ -1,20 +1,35 @@
-"""The table of ingested telemetry: rows, how far each hub partition was read, what was seen, what was set aside.
+"""Table ``Telemetry`` and its bookkeeping: the hub's offsets, the keys of recent messages and the rejected events.
 
-All four change in one transaction, so that after a crash at any point each event of the hub is in the table once.
+One transaction changes all of them, so that after a crash at any point each event of the hub is in the table once.
 """
 
+import hashlib
+import json
+import re
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, NoReturn
 
 import duckdb
+import orjson
 import pyarrow as pa
+
+from shared.timestamps import parse_rfc3339
 
 TABLE = "Telemetry"
 COLUMNS = ("Timestamp", "ConnectionLookup", "SurfaceLookups", "DeviceId", "MessageId", "Payload")
 SEEN_FOR = timedelta(hours=24)
-"""A message that comes again within this time of its first arrival is a copy."""
-SET_ASIDE_KEPT = 10_000
+"""A message that is repeated within this time after its first arrival is a duplicate."""
+MAX_REJECTED_EVENTS = 10_000
+
+_SOURCE = "DataConnection"
+_UNROUTED = "_unrouted"
+"""Connection of the impulses that no data connection claims; the table does not contain them."""
+_KEY = struct.Struct(">QQ")
+_BEYOND_64_BIT = re.compile(rb"-\d{19}|\d{20}")
+"""Matches every integer outside 64 bits; orjson would silently read it as a double."""
 
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS "{TABLE}" (
@@ -46,12 +61,12 @@ _ROWS = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One impulse as the table holds it.
+class TelemetryRow:
+    """Row of the table: one impulse.
 
     Attributes:
-        key: 128 bits, as two halves, that stand for connection and message id.
-        values: the cells, in the order of ``COLUMNS``; instants naive in UTC, dynamics as JSON text.
+        key: 128-bit hash of connection and message id, as two halves.
+        values: the cells, in the order of ``COLUMNS``; instants naive in UTC, dynamic values as JSON text.
     """
 
     key: tuple[int, int]
@@ -60,11 +75,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """How far a partition of the hub was read.
+    """Progress of ingestion in one partition of the hub.
 
     Attributes:
-        sequence: of the last event that is in the table.
-        newest: the latest enqueued time among these events, naive, UTC.
+        sequence: sequence number of the last event that was processed.
+        newest: the latest enqueued time of the processed events, naive, UTC.
     """
 
     sequence: int
@@ -72,8 +87,8 @@ class Offset:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
-    """An event that is no impulse."""
+class RejectedEvent:
+    """Event of the hub that is not a valid impulse."""
 
     sequence: int
     reason: str
@@ -81,10 +96,10 @@ class SetAside:
 
 
 class TelemetryStore:
-    """Writes the table. One thread at a time.
+    """Writes the table. Not thread-safe.
 
     Args:
-        connection: a connection of its own, of the database that queries read.
+        connection: a connection that no other object uses, of the database that queries read.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -92,33 +107,38 @@ class TelemetryStore:
 
     @staticmethod
     def create(connection: duckdb.DuckDBPyConnection) -> None:
-        """Create the tables where they do not exist."""
+        """Create the tables if they do not exist."""
         connection.execute(_SCHEMA)
 
-    def offsets(self) -> Mapping[str, Offset]:
-        """Return how far each partition is in the table."""
+    def read_offsets(self) -> Mapping[str, Offset]:
+        """Return the offset of each partition."""
         rows = self._connection.execute("SELECT hub_partition, sequence, newest FROM ingest.offsets").fetchall()
         return {partition: Offset(sequence, newest) for partition, sequence, newest in rows}
 
     def append(
-        self, partition: str, offset: Offset, rows: Sequence[Row], set_aside: Sequence[SetAside], now: datetime
+        self,
+        partition: str,
+        offset: Offset,
+        rows: Sequence[TelemetryRow],
+        rejected: Sequence[RejectedEvent],
+        now: datetime,
     ) -> int:
-        """Add what is new among the rows and note how far the partition was read; all or nothing.
+        """Insert the rows that are not duplicates and store the partition's offset, in one transaction.
 
         Args:
-            partition: of the hub.
-            offset: how far it is read with these rows.
-            rows: without copies among themselves.
-            set_aside: events that are no impulses.
-            now: naive, UTC.
+            partition: the partition of the hub.
+            offset: the offset after these rows.
+            rows: rows with different keys.
+            rejected: events that are not valid impulses.
+            now: the current instant, naive, UTC.
 
         Returns:
-            How many rows were new.
+            The number of inserted rows.
         """
         self._connection.begin()
         try:
             added = self._insert(rows, now) if rows else 0
-            self._set_aside(partition, set_aside, now)
+            self._insert_rejected(partition, rejected, now)
             self._connection.execute(
                 "INSERT OR REPLACE INTO ingest.offsets VALUES (?, ?, ?)", [partition, offset.sequence, offset.newest]
             )
@@ -129,16 +149,16 @@ class TelemetryStore:
         return added
 
     def trim(self, now: datetime) -> None:
-        """Forget what was seen too long ago and the oldest events beyond those that are kept aside."""
+        """Delete expired keys and the oldest rejected events."""
         self._connection.execute("DELETE FROM ingest.seen WHERE first_seen < ?", [now - SEEN_FOR])
         self._connection.execute(
             "DELETE FROM ingest.set_aside WHERE rowid NOT IN "
             "(SELECT rowid FROM ingest.set_aside ORDER BY noticed DESC LIMIT ?)",
-            [SET_ASIDE_KEPT],
+            [MAX_REJECTED_EVENTS],
         )
 
-    def _insert(self, rows: Sequence[Row], now: datetime) -> int:
-        self._connection.register("arrived", _arrow(rows))
+    def _insert(self, rows: Sequence[TelemetryRow], now: datetime) -> int:
+        self._connection.register("arrived", _to_arrow(rows))
         try:
             copies = set(
                 self._connection.execute(
@@ -149,7 +169,7 @@ class TelemetryStore:
             )
             if copies:
                 rows = [row for row in rows if row.key not in copies]
-                self._connection.register("arrived", _arrow(rows))
+                self._connection.register("arrived", _to_arrow(rows))
             names = ", ".join(f'"{name}"' for name in COLUMNS)
             self._connection.execute(f'INSERT INTO "{TABLE}" SELECT {names} FROM arrived')  # noqa: S608  constants
             self._connection.execute("INSERT INTO ingest.seen SELECT high, low, ? FROM arrived", [now])
@@ -157,7 +177,7 @@ class TelemetryStore:
             self._connection.unregister("arrived")
         return len(rows)
 
-    def _set_aside(self, partition: str, events: Sequence[SetAside], now: datetime) -> None:
+    def _insert_rejected(self, partition: str, events: Sequence[RejectedEvent], now: datetime) -> None:
         for event in events:
             self._connection.execute(
                 "INSERT INTO ingest.set_aside VALUES (?, ?, ?, ?, ?)",
@@ -165,8 +185,78 @@ class TelemetryStore:
             )
 
 
-def _arrow(rows: Sequence[Row]) -> pa.Table:
+def _to_arrow(rows: Sequence[TelemetryRow]) -> pa.Table:
     columns = [*zip(*(row.values for row in rows), strict=True)] or [()] * len(COLUMNS)
     keys = [*zip(*(row.key for row in rows), strict=True)] or [()] * 2
     arrays = [pa.array(values, field.type) for values, field in zip([*columns, *keys], _ROWS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=_ROWS)
+
+
+def row_from_impulse(body: bytes) -> TelemetryRow | None:
+    """Return the row of an impulse, None if no data connection claims it.
+
+    Raises:
+        ValueError: the text is not a JSON document with the members of an impulse.
+    """
+    impulse = _require_object(_parse_json(body), "impulse")
+    metadata = _require_object(impulse.get("Metadata"), "Metadata")
+    if impulse.get("Source") != _SOURCE:
+        raise ValueError(f"Source must be {_SOURCE}")
+    timestamp = parse_rfc3339(_require_text(impulse, "Timestamp")).replace(tzinfo=None)
+    connection = _require_text(metadata, "ConnectionLookup")
+    surfaces = metadata.get("SurfaceLookups")
+    if not isinstance(surfaces, list) or not all(isinstance(each, str) for each in surfaces):
+        raise ValueError("SurfaceLookups must be a list of strings")
+    message_id, device_id = _require_text(impulse, "ID"), _require_text(impulse, "Subject")
+    headers = _require_object(impulse.get("Headers"), "Headers")
+    if not all(isinstance(value, str) for value in headers.values()):
+        raise ValueError("Headers must be an object of strings")
+    payload = _require_object(impulse.get("Payload"), "Payload")
+    if connection == _UNROUTED:
+        return None
+    values = (timestamp, connection, _to_json(surfaces), device_id, message_id, _to_json(payload))
+    return TelemetryRow(_hash_key(connection, message_id), values)
+
+
+def _hash_key(connection: str, message_id: str) -> tuple[int, int]:
+    text = f"{len(connection)}:{connection}{message_id}".encode()
+    high, low = _KEY.unpack(hashlib.blake2b(text, digest_size=_KEY.size).digest())
+    return high, low
+
+
+def _parse_json(text: bytes) -> Any:
+    """Return the value of a JSON text; integers of any size keep all digits."""
+    if _BEYOND_64_BIT.search(text) is None:
+        return orjson.loads(text)
+    try:
+        value = json.loads(text, parse_constant=_reject_constant)
+        _to_json(value)
+    except RecursionError:
+        raise ValueError("the JSON text is nested too deeply") from None
+    return value
+
+
+def _to_json(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # an integer beyond 64 bits, or more than 254 levels
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    text.encode()  # a lone surrogate has no UTF-8 form; the error is a ValueError
+    return text
+
+
+def _reject_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _require_object(value: Any, name: str) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    raise ValueError(f"{name} must be an object")
+
+
+def _require_text(members: Mapping[str, Any], name: str) -> str:
+    value = members.get(name)
+    if isinstance(value, str):
+        return value
+    raise ValueError(f"{name} must be a string")

@@ -1,9 +1,9 @@
-r"""String literals of the query language and the text that each of them stands for.
+r"""Parser of KQL string literals.
 
 Forms and escapes follow the lexical grammar of the language's published parser (microsoft/Kusto-Query-Language):
 ``\a \b \f \n \r \t \v``, the quotes and the backslash, ``\xHH``, ``\uHHHH``, ``\UHHHHHHHH`` and one to three octal
-digits up to ``\377``; doubled quotes in verbatim literals (``@``); no escapes at all between three backticks or tildes;
-``h`` before any of these hides the literal from traces and is no part of it.
+digits up to ``\377``. Verbatim literals (``@``) double their quotes. Literals between three backticks or tildes have no
+escapes. The prefix ``h`` hides a literal from traces and is not part of its text.
 """
 
 import re
@@ -27,14 +27,14 @@ _WHOLE_OCTAL = 3
 
 
 class UnreadableLiteralError(ValueError):
-    """The literal has no value that is known for certain; the message says why."""
+    """String literal without a defined value; the message contains the reason."""
 
 
-def text_of(text: str) -> str:
-    """Return what one literal, as it stands in a query, means.
+def parse_string_literal(text: str) -> str:
+    """Return the text of a literal.
 
     Raises:
-        UnreadableLiteralError: an escape is malformed or ambiguous, or names no character.
+        UnreadableLiteralError: an escape is malformed, ambiguous or not a character.
     """
     form = _FORM.fullmatch(text)
     if form is None:
@@ -43,44 +43,44 @@ def text_of(text: str) -> str:
         return form["lines"]
     if form["doubled"]:
         return form["verbatim"].replace(form["doubled"] * 2, form["doubled"])
-    return _unescaped(form["escaped"])
+    return _unescape(form["escaped"])
 
 
-def _unescaped(body: str) -> str:
+def _unescape(body: str) -> str:
     if "\\" not in body:
         return body
-    text = _ESCAPE.sub(_character, body)
+    text = _ESCAPE.sub(_decode_escape, body)
     try:
-        # Two \u escapes may be the halves of one character.
+        # Two \u escapes may be a surrogate pair.
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise UnreadableLiteralError("half of a surrogate pair is no character") from None
+        raise UnreadableLiteralError("half of a surrogate pair is not a character") from None
 
 
-def _character(escape: re.Match[str]) -> str:
+def _decode_escape(escape: re.Match[str]) -> str:
     for group in ("x", "u", "U"):
         if escape[group] is not None:
-            return _numbered(int(escape[group], 16), escape[0])
+            return _decode_number(int(escape[group], 16), escape[0])
     if escape["octal"] is not None:
-        return _octal(escape)
+        return _decode_octal(escape)
     plain = escape["plain"] or ""
     if plain not in _PLAIN:
-        raise UnreadableLiteralError(f"\\{plain} is no escape")
+        raise UnreadableLiteralError(f"\\{plain} is not a valid escape")
     return _PLAIN[plain]
 
 
-def _numbered(number: int, escape: str) -> str:
+def _decode_number(number: int, escape: str) -> str:
     try:
         character = chr(number)
     except (ValueError, OverflowError):
         character = "\ud800"
     if escape[1] == "U" and "\ud800" <= character <= "\udfff":
-        raise UnreadableLiteralError(f"{escape} is no character")
+        raise UnreadableLiteralError(f"{escape} is not a character")
     return character
 
 
-def _octal(escape: re.Match[str]) -> str:
+def _decode_octal(escape: re.Match[str]) -> str:
     digits, after = escape["octal"], escape.string[escape.end() : escape.end() + 1]
     if len(digits) < _WHOLE_OCTAL and after in _DIGITS:
-        raise UnreadableLiteralError(f"\\{digits} before the digit {after} can be read in two ways")
+        raise UnreadableLiteralError(f"\\{digits} before the digit {after} is ambiguous")
     return chr(int(digits, 8))

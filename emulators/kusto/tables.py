@@ -1,4 +1,4 @@
-"""A folder of Parquet files as tables: the file's name is the table's name."""
+"""Tables from a folder of Parquet files; the name of a file is the name of its table."""
 
 import logging
 import re
@@ -7,63 +7,61 @@ from pathlib import Path
 
 import duckdb
 
-from emulators.kusto.loading import LOADED
-
 FINITE_OR_INFINITE = "DOUBLE WITHOUT NAN"
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ .-]*[A-Za-z0-9_])?")
-"""What Data Explorer takes as a table's name; other than letters, digits and underscores, it is written ``['...']``."""
+"""Table names of Data Explorer; names with other characters than letters, digits and ``_`` are written ``['...']``."""
 _LOGGER = logging.getLogger(__name__)
 _SAMPLE_ROWS = 1000
 
 
 class UnusableFolderError(Exception):
-    """The folder cannot be served; the message says which file and why."""
+    """Folder that cannot be served; the message contains the file and the reason."""
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
-    """Define a view over each ``*.parquet`` of a folder and return the files.
+    """Create a view over each ``*.parquet`` file of a folder and return the files.
 
-    A text column whose values all are JSON objects or arrays becomes ``dynamic``; an instant with a zone becomes
-    UTC. A file whose name is no table name is left out, with a warning in the log.
+    A text column becomes ``dynamic`` if all its values are JSON objects or arrays. Instants with a zone are converted
+    to UTC. A file whose name is not a valid table name is skipped with a warning in the log.
 
     Raises:
-        UnusableFolderError: there is no such file, or two names differ in case alone.
+        UnusableFolderError: no file is usable, or two names differ only in case.
     """
-    files = [file for file in sorted(folder.glob("*.parquet")) if _is_named(file)]
+    files = [file for file in sorted(folder.glob("*.parquet")) if _has_table_name(file)]
     if not files:
-        raise UnusableFolderError(f"{folder} holds no .parquet file that can be a table")
+        raise UnusableFolderError(f"{folder} contains no .parquet file with a valid table name")
     seen: dict[str, Path] = {}
     for file in files:
         if file.stem.casefold() in seen:
-            raise UnusableFolderError(f"{file.name} and {seen[file.stem.casefold()].name} differ in case alone")
+            raise UnusableFolderError(f"{file.name} and {seen[file.stem.casefold()].name} differ only in case")
         seen[file.stem.casefold()] = file
         _create_view(connection, file)
     return [file.resolve() for file in files]
 
 
-def _is_named(file: Path) -> bool:
+def _has_table_name(file: Path) -> bool:
     if _NAME.fullmatch(file.stem):
         return True
     _LOGGER.warning(
-        "%r is not served: a table's name is letters, digits, underscores, spaces, dots and dashes", file.name
+        "%r is not served: a table name contains only letters, digits, underscores, spaces, dots and dashes", file.name
     )
     return False
 
 
-def columns_of(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, Sequence[str]]:
+def read_table_columns(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Return the columns of each table, in order."""
-    return {table: [name for name, _ in _described(connection, _quoted(table))] for table in tables}
+    return {table: [name for name, _ in _describe(connection, _quote(table))] for table in tables}
 
 
-def column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, str]:
-    """Return DuckDB's type of each column that is of one type in every table that has it, by name.
+def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, str]:
+    """Return DuckDB's type of each column that has the same type in all tables, by name.
 
-    Reals of tables in memory that hold no NaN are of the type ``FINITE_OR_INFINITE``: they need no care when sorted.
+    The type of reals without NaN in in-memory tables is ``FINITE_OR_INFINITE``, because they are simpler to sort.
     """
     types: dict[str, set[str]] = {}
     for table in tables:
-        columns = _described(connection, _quoted(table))
-        plain = _without_nan(connection, table, [name for name, kind in columns if kind == "DOUBLE"])
+        columns = _describe(connection, _quote(table))
+        plain = _find_columns_without_nan(connection, table, [name for name, kind in columns if kind == "DOUBLE"])
         for name, kind in columns:
             types.setdefault(name, set()).add(FINITE_OR_INFINITE if name in plain else kind)
     for kinds in types.values():
@@ -72,55 +70,90 @@ def column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -
     return {name: kinds.pop() for name, kinds in sorted(types.items()) if len(kinds) == 1}
 
 
-def _without_nan(connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> set[str]:
-    """Return which columns hold no NaN, and never will: the table is one that was read into memory."""
+def _find_columns_without_nan(connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> set[str]:
+    """Return the columns without NaN of a table in memory, which does not change."""
     query = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?"
     if not columns or connection.execute(query, [LOADED, table]).fetchone() is None:
         return set()
-    tests = ", ".join(f"coalesce(bool_or(isnan({_quoted(name)})), false)" for name in columns)
-    found = connection.execute(f"SELECT {tests} FROM {_quoted(table)}").fetchone() or ()  # noqa: S608  quoted names
-    return {name for name, holds in zip(columns, found, strict=True) if not holds}
+    tests = ", ".join(f"coalesce(bool_or(isnan({_quote(name)})), false)" for name in columns)
+    found = connection.execute(f"SELECT {tests} FROM {_quote(table)}").fetchone() or ()  # noqa: S608  quoted names
+    return {name for name, has_nan in zip(columns, found, strict=True) if not has_nan}
 
 
 def _create_view(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
     source = "read_parquet('" + str(file.resolve()).replace("'", "''") + "')"
-    described = _described(connection, source)
-    texts = [name for name, kind in described if kind == "VARCHAR"]
-    dynamics = _json_columns(connection, source, texts)
-    casts = [f"CAST({_quoted(name)} AS JSON) AS {_quoted(name)}" for name in dynamics]
+    description = _describe(connection, source)
+    texts = [name for name, kind in description if kind == "VARCHAR"]
+    dynamics = _find_json_columns(connection, source, texts)
+    casts = [f"CAST({_quote(name)} AS JSON) AS {_quote(name)}" for name in dynamics]
     casts += [
-        f"({_quoted(name)} AT TIME ZONE 'UTC') AS {_quoted(name)}"
-        for name, kind in described
+        f"({_quote(name)} AT TIME ZONE 'UTC') AS {_quote(name)}"
+        for name, kind in description
         if kind == "TIMESTAMP WITH TIME ZONE"
     ]
     replaced = f" REPLACE ({', '.join(casts)})" if casts else ""
-    view = f"CREATE VIEW {_quoted(file.stem)} AS SELECT *{replaced} FROM {source}"  # noqa: S608  names are checked, quoted
+    view = f"CREATE VIEW {_quote(file.stem)} AS SELECT *{replaced} FROM {source}"  # noqa: S608  names are checked, quoted
     connection.execute(view)
 
 
-def _described(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
+def _describe(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
     query = f"DESCRIBE SELECT * FROM {source}"  # noqa: S608  the caller quotes
     return [(row[0], row[1]) for row in connection.execute(query).fetchall()]
 
 
-def _json_columns(connection: duckdb.DuckDBPyConnection, source: str, texts: Sequence[str]) -> list[str]:
-    """Return the columns that hold JSON objects or arrays only: guessed from a sample, then proved on every row."""
+def _find_json_columns(connection: duckdb.DuckDBPyConnection, source: str, texts: Sequence[str]) -> list[str]:
+    """Return the columns that contain only JSON objects or arrays; a sample selects the columns to check in full."""
     sample = f"(SELECT * FROM {source} LIMIT {_SAMPLE_ROWS})"  # noqa: S608  the caller quotes
-    sampled = _only_json(connection, sample, texts)
-    return _only_json(connection, source, sampled)
+    sampled = _filter_json_columns(connection, sample, texts)
+    return _filter_json_columns(connection, source, sampled)
 
 
-def _only_json(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str]) -> list[str]:
+def _filter_json_columns(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str]) -> list[str]:
     if not columns:
         return []
     tests = ", ".join(
-        f"count({_quoted(name)}) > 0 AND coalesce(bool_and(json_valid({_quoted(name)}) "
-        f"AND substr(ltrim({_quoted(name)}), 1, 1) IN ('{{', '[')), false)"
+        f"count({_quote(name)}) > 0 AND coalesce(bool_and(json_valid({_quote(name)}) "
+        f"AND substr(ltrim({_quote(name)}), 1, 1) IN ('{{', '[')), false)"
         for name in columns
     )
     row = connection.execute(f"SELECT {tests} FROM {source}").fetchone()  # noqa: S608  every name is quoted
-    return [name for name, holds in zip(columns, row or (), strict=True) if holds]
+    return [name for name, is_json in zip(columns, row or (), strict=True) if is_json]
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+LOADED = "loaded"
+"""Name of the database of the tables in memory."""
+_MEMORY_DIVISOR = 4
+"""Tables are loaded up to a total uncompressed size of the engine's memory divided by this number."""
+
+
+def load_tables(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], memory_bytes: int) -> None:
+    """Load Parquet files into memory, smallest first, until the memory limit is reached.
+
+    A view then reads the table in memory, and later changes of its file have no effect. DuckDB compresses the tables to
+    about the size of the files.
+
+    Args:
+        connection: the database with a view for each file.
+        files: the files.
+        memory_bytes: memory limit of the engine.
+    """
+    connection.execute(f"ATTACH ':memory:' AS {LOADED} (COMPRESS)")
+    available = memory_bytes // _MEMORY_DIVISOR
+    for size, file in sorted((_read_uncompressed_bytes(connection, file), file) for file in files):
+        available -= size
+        if available < 0:
+            break
+        table = f'{LOADED}."{file.stem}"'
+        connection.execute(f'CREATE TABLE {table} AS FROM "{file.stem}"')
+        connection.execute(f'CREATE OR REPLACE VIEW "{file.stem}" AS FROM {table}')
+        connection.execute(f"FORCE CHECKPOINT {LOADED}")  # compresses the new table
+
+
+def _read_uncompressed_bytes(connection: duckdb.DuckDBPyConnection, file: Path) -> int:
+    query = "SELECT coalesce(sum(total_uncompressed_size), 0) FROM parquet_metadata(?)"
+    row = connection.execute(query, [str(file)]).fetchone()
+    return int(row[0]) if row else 0

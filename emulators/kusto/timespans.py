@@ -1,21 +1,21 @@
-"""Timespans as Kusto writes them, in ticks of 100 ns."""
+"""Text form of Kusto timespans, with ticks of 100 ns."""
 
 from datetime import timedelta
 
 from duckdb_kql.params import parse_timespan
 from duckdb_kql.timespans import ticks
 
-_MOST_TICKS = 2**63 - 1
-_TICKS = 10
-"""In a microsecond, the least that DuckDB keeps."""
+_MAX_TICKS = 2**63 - 1
+_TICKS_PER_MICROSECOND = 10
+"""DuckDB's intervals have a resolution of one microsecond."""
 
 
 class TimespanRangeError(Exception):
-    """The timespan is none of Kusto's, or none that can be kept in full; the message says which."""
+    """Timespan outside the range of Kusto or with a higher resolution than DuckDB; the message says which."""
 
 
-def timespan_text(span: timedelta) -> str:
-    """Return a duration as ``[-][d.]hh:mm:ss[.fffffff]``, the form of Kusto's wire and literals (100 ns ticks)."""
+def format_timespan(span: timedelta) -> str:
+    """Return a duration as ``[-][d.]hh:mm:ss[.fffffff]``, the format of Kusto's replies and literals."""
     sign, rest = ("-", -span) if span < timedelta() else ("", span)
     hours, seconds = divmod(rest.seconds, 3600)
     minutes, seconds = divmod(seconds, 60)
@@ -25,32 +25,32 @@ def timespan_text(span: timedelta) -> str:
 
 
 def read_timespan(text: str) -> timedelta:
-    """Return the duration that a text names: ``1h``, ``1.02:03:04.5``, ``2`` (days), each with a sign or without.
+    """Return the duration of a text such as ``1h``, ``1.02:03:04.5`` or ``2`` (days), with an optional sign.
 
     Raises:
-        ValueError: it names none.
-        TimespanRangeError: it is longer than Kusto's timespans, or has a fraction of a microsecond.
+        ValueError: the text is not a timespan.
+        TimespanRangeError: the timespan is out of range or has a fraction of a microsecond.
     """
     sign, body = (text[0], text[1:]) if text[:1] in ("-", "+") else ("", text)
     count = ticks(body)
-    if count > _MOST_TICKS:
-        raise TimespanRangeError("a timespan ends at 10675199.02:48:05.4775807")
-    if count % _TICKS:
-        raise TimespanRangeError("timespans are kept in whole microseconds")
+    if count > _MAX_TICKS:
+        raise TimespanRangeError("the largest timespan is 10675199.02:48:05.4775807")
+    if count % _TICKS_PER_MICROSECOND:
+        raise TimespanRangeError("the resolution of a timespan is one microsecond")
     if parse_timespan(body) is None:
         raise ValueError("a timespan is expected")
-    span = timedelta(microseconds=count // _TICKS)
+    span = timedelta(microseconds=count // _TICKS_PER_MICROSECOND)
     return -span if sign == "-" else span
 
 
-def check_literal(text: str) -> None:
-    """Pass for a timespan literal of a query that is kept in full, and for one that is not understood here.
+def check_timespan_literal(text: str) -> None:
+    """Check a timespan literal of a query; literals that are not understood are accepted.
 
     Args:
-        text: as it stands in the query: ``1h``, ``time(1.00:00:00)``, ``timespan('1h')``.
+        text: the literal: ``1h``, ``time(1.00:00:00)``, ``timespan('1h')``.
 
     Raises:
-        TimespanRangeError: it is too long or has a fraction of a microsecond.
+        TimespanRangeError: the timespan is out of range or has a fraction of a microsecond.
     """
     inner = text.partition("(")[2].removesuffix(")") if "(" in text else text
     try:

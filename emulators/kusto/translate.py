@@ -1,4 +1,4 @@
-"""KQL to SQL: one query text becomes one SELECT, or an error that says what is wrong with the text."""
+"""Translation of a KQL query into one SELECT."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,28 +13,25 @@ from duckdb_kql.lower import lower
 from duckdb_kql.params import ParameterDeclaration
 from duckdb_kql.translate import clock, to_sql
 
-from emulators.kusto.discovery import Rows, known, undiscovered
-from emulators.kusto.errors import QueryError, not_read_only, too_complex, unsupported
-from emulators.kusto.expansion import check_length
-from emulators.kusto.extensions.known_types import known_types
-from emulators.kusto.gates import check_sources
-from emulators.kusto.nesting import check_nesting
+from emulators.kusto.discovery import Rows, bind_probe_rows, find_next_probe
+from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_error, unsupported_error
+from emulators.kusto.extensions.known_types import bind_known_types
+from emulators.kusto.library_errors import error_from_translator
 from emulators.kusto.parameters import Declaration
-from emulators.kusto.positions import placed
-from emulators.kusto.refusals import check_meaning, check_tokens
-from emulators.kusto.timespans import timespan_text
-from emulators.kusto.translator_errors import reworded
+from emulators.kusto.positions import with_position
+from emulators.kusto.query_checks import check_length, check_meaning, check_nesting, check_sources, check_tokens
+from emulators.kusto.timespans import format_timespan
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A query as DuckDB takes it.
+    """Translated query.
 
     Attributes:
         sql: one SELECT.
-        slots: the placeholders in it, each filled by a query parameter.
+        slots: the placeholders in the SQL, each for a query parameter.
         declarations: the query parameters.
-        probe: its rows must be known before the text can be translated; see ``emulators.kusto.discovery``.
+        probe: whether the SQL is a probe, see ``emulators.kusto.discovery``.
     """
 
     sql: str
@@ -48,74 +45,77 @@ def translate(
 ) -> Translation:
     """Return the SQL of a query.
 
-    Time and memory grow without bound for some short texts, so this belongs in a process that may be killed.
+    Some short texts need unlimited time and memory, so that only a process that may be killed should call this
+    function.
 
     Args:
         text: KQL.
         schema: the tables that the query may read, with their columns in order.
-        found: the rows of the probes so far.
-        types: DuckDB's type of each column that is of one type in every table that has it.
+        found: the rows of the previous probes.
+        types: DuckDB's type of each column that has the same type in all tables.
 
     Raises:
-        QueryError: the text does not parse, does not bind, is no query, or uses what is not supported.
+        QueryError: the text is not a query, does not parse or bind, or contains an unsupported construct.
     """
     if is_control_command(text):
-        raise not_read_only((1, 1))
+        raise not_read_only_error((1, 1))
     try:
         return _translate(text, schema, found, types or {})
     except RecursionError:
-        raise too_complex("the query is nested too deeply") from None
+        raise too_complex_error("the query is nested too deeply") from None
     except QueryError as error:
-        raise placed(error, text) from error
+        raise with_position(error, text) from error
     except KqlError as error:
-        command = _control_command(_tokens(text)) if isinstance(error, KqlSyntaxError) else None
-        raise not_read_only(command) if command else placed(reworded(error, text), text) from error
+        command = _find_control_command(_tokenize(text)) if isinstance(error, KqlSyntaxError) else None
+        raise (
+            not_read_only_error(command) if command else with_position(error_from_translator(error, text), text)
+        ) from error
 
 
 def _translate(
     text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows], types: Mapping[str, str]
 ) -> Translation:
-    # A `set query_now` in the text pins this clock while the text is lowered.
+    # Lowering a `set query_now` statement sets this clock.
     with clock(None) as pinned:
-        check_tokens(_tokens(text))
+        check_tokens(_tokenize(text))
         query = lower(text)
         if pinned.moment is not None:
-            raise unsupported("set query_now")
+            raise unsupported_error("set query_now")
         check_sources(query, schema)
         check_meaning(query)
         check_nesting(query)
-        probe = undiscovered(query, found)
-        with known(query, found), known_types(query, types):
+        probe = find_next_probe(query, found)
+        with bind_probe_rows(query, found), bind_known_types(query, types):
             sql = to_sql(probe or query, {table: list(columns) for table, columns in schema.items()})
     check_length(sql)
-    declarations = tuple(_declaration(each) for each in query.parameters)
+    declarations = tuple(_to_declaration(each) for each in query.parameters)
     return Translation(str(sql), sql.slots, declarations, probe is not None)
 
 
-def _declaration(declared: ParameterDeclaration) -> Declaration:
-    return Declaration(declared.name, declared.type, declared.slot, _wire_text(declared.default))
+def _to_declaration(declared: ParameterDeclaration) -> Declaration:
+    return Declaration(declared.name, declared.type, declared.slot, _to_wire_text(declared.default))
 
 
-def _wire_text(default: Any) -> str | None:
-    """Return a declaration's default as the text that a request would carry for it."""
+def _to_wire_text(default: Any) -> str | None:
+    """Return the default of a declaration as the text that a request would contain."""
     if default is None:
         return None
     if isinstance(default, datetime):
         return default.isoformat()
     if isinstance(default, timedelta):
-        return timespan_text(default)
+        return format_timespan(default)
     return str(default)
 
 
-def _tokens(text: str) -> list[Token]:
-    """Return the tokens that the grammar sees: comments and white space are gone, literals are whole."""
+def _tokenize(text: str) -> list[Token]:
+    """Return the tokens without comments and white space."""
     lexer = KqlLexer(InputStream(text))
     lexer.removeErrorListeners()
     return [token for token in lexer.getAllTokens() if token.channel == Token.DEFAULT_CHANNEL]
 
 
-def _control_command(tokens: Sequence[Token]) -> tuple[int, int] | None:
-    """Return where a statement begins with a dot; the query grammar has none such, so these texts never parse."""
+def _find_control_command(tokens: Sequence[Token]) -> tuple[int, int] | None:
+    """Return the position of a statement that starts with a dot, None if there is none."""
     begins = True
     for token in tokens:
         if begins and token.text.startswith("."):

@@ -1,4 +1,4 @@
-"""Translations for the engine: a bounded cache in front of translator processes that may be killed."""
+"""Translator: a limited cache of translations, and the processes that translate and may be killed."""
 
 import asyncio
 import contextlib
@@ -12,23 +12,23 @@ from typing import Any
 import orjson
 
 from emulators.kusto.discovery import Rows
-from emulators.kusto.errors import QueryError, internal_error, too_complex
+from emulators.kusto.errors import QueryError, internal_error, too_complex_error
 from emulators.kusto.parameters import Declaration
 from emulators.kusto.translate import Translation
 
 MAX_SECONDS = 15.0
-"""Of one translation by the clock, from the moment that a process has it; the process itself counts its CPU time."""
+"""Time limit of one translation in a process; the process itself limits the CPU time."""
 SHORT_CHARACTERS = 8 * 1024
-"""Texts up to this length have a process of their own, so that they never wait for the parse of a long one."""
+"""Texts up to this length have a separate process, so that they never wait for a longer one."""
 SHORT_SECONDS = 0.2
-"""CPU time of a text in that process, many times what people's texts take; who needs more goes on among the long."""
-REMEMBERED_LATE = 128
-"""Texts that took longer than ``SHORT_SECONDS``, and whether they were given up."""
-CACHED = 1024
-CACHED_CHARACTERS = 16_000_000
+"""CPU time limit in that process, many times the usual; a text that needs more moves to the process for long texts."""
+MAX_SLOW_TEXTS = 128
+"""Number of remembered texts that took longer than ``SHORT_SECONDS``."""
+MAX_CACHED_TRANSLATIONS = 1024
+MAX_CACHED_CHARACTERS = 16_000_000
 
 _ATTEMPTS = 2
-"""The process may have died before the query came, of which the second attempt knows nothing."""
+"""The first attempt may fail because the process had ended before."""
 _LENGTH = struct.Struct(">I")
 _MAX_REPLY = 8 * 1024 * 1024
 _LOGGER = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Translator:
 
     Args:
         schema: the tables that queries may read, with their columns in order.
-        types: DuckDB's type of each column that is of one type in every table that has it.
+        types: DuckDB's type of each column that has the same type in all tables.
     """
 
     def __init__(self, schema: Mapping[str, Sequence[str]], types: Mapping[str, str]) -> None:
@@ -47,14 +47,14 @@ class Translator:
         self._types = types
         self._cache: OrderedDict[str, Translation] = OrderedDict()
         self._cached_characters = 0
-        self._late: OrderedDict[str, bool] = OrderedDict()
-        self._short = _Process()
-        self._long = _Process()
+        self._slow: OrderedDict[str, bool] = OrderedDict()
+        self._short = _TranslatorProcess()
+        self._long = _TranslatorProcess()
         self.hits = 0
         self.misses = 0
 
     async def start(self) -> None:
-        """Start the processes; a query that comes before they are warm waits for them."""
+        """Start the processes; a query waits until they are ready."""
         await self._short.start()
         await self._long.start()
 
@@ -66,14 +66,14 @@ class Translator:
     async def translate(self, text: str, found: Sequence[Rows] = ()) -> Translation:
         """Return the translation of a query text.
 
-        A cancelled call costs the process that works for it, which is replaced.
+        If the call is cancelled, the process that translates the text is replaced.
 
         Args:
             text: KQL.
-            found: the rows of the probes so far.
+            found: the rows of the previous probes.
 
         Raises:
-            QueryError: what is wrong with the text.
+            QueryError: the text cannot be translated.
         """
         key = text if not found else f"{text}\0{orjson.dumps(found).decode()}"
         cached = self._cache.get(key)
@@ -82,62 +82,64 @@ class Translator:
             self.hits += 1
             return cached
         self.misses += 1
-        translation = await self._fresh(text, found)
-        self._keep(key, translation)
+        translation = await self._translate(text, found)
+        self._store(key, translation)
         return translation
 
-    async def _fresh(self, text: str, found: Sequence[Rows]) -> Translation:
+    async def _translate(self, text: str, found: Sequence[Rows]) -> Translation:
         request = {"text": text, "schema": self._schema, "found": found, "types": self._types}
         if len(text) <= SHORT_CHARACTERS:
-            async with self._short.turn:
-                # Of the callers who wait with the same text, one finds out that it takes long.
-                reply = {"late": True} if text in self._late else None
-                reply = reply or await _asked(self._short, request | {"seconds": SHORT_SECONDS})
+            async with self._short.lock:
+                # If several callers wait with the same slow text, only the first tries it in this process.
+                reply = {"late": True} if text in self._slow else None
+                reply = reply or await _request_translation(self._short, request | {"seconds": SHORT_SECONDS})
             if not reply.get("late"):
-                return _translation(reply)
-            self._remember_late(text, given_up=False)
-        async with self._long.turn:
-            if self._late.get(text):
-                raise _too_slow()
-            reply = await _asked(self._long, request)
+                return _to_translation(reply)
+            self._remember_slow(text, timed_out=False)
+        async with self._long.lock:
+            if self._slow.get(text):
+                raise _too_slow_error()
+            reply = await _request_translation(self._long, request)
         if reply.get("late"):
-            self._remember_late(text, given_up=True)
-        return _translation(reply)
+            self._remember_slow(text, timed_out=True)
+        return _to_translation(reply)
 
-    def _remember_late(self, text: str, *, given_up: bool) -> None:
-        self._late[text] = self._late.get(text, False) or given_up
-        if len(self._late) > REMEMBERED_LATE:
-            self._late.popitem(last=False)
+    def _remember_slow(self, text: str, *, timed_out: bool) -> None:
+        self._slow[text] = self._slow.get(text, False) or timed_out
+        if len(self._slow) > MAX_SLOW_TEXTS:
+            self._slow.popitem(last=False)
 
-    def _keep(self, text: str, translation: Translation) -> None:
-        self._cached_characters += _cost(text, translation) - _cost(text, self._cache.pop(text, None))
+    def _store(self, text: str, translation: Translation) -> None:
+        self._cached_characters += _count_characters(text, translation) - _count_characters(
+            text, self._cache.pop(text, None)
+        )
         self._cache[text] = translation
-        while len(self._cache) > CACHED or self._cached_characters > CACHED_CHARACTERS:
+        while len(self._cache) > MAX_CACHED_TRANSLATIONS or self._cached_characters > MAX_CACHED_CHARACTERS:
             oldest, dropped = self._cache.popitem(last=False)
-            self._cached_characters -= _cost(oldest, dropped)
+            self._cached_characters -= _count_characters(oldest, dropped)
 
 
-def _too_slow() -> QueryError:
-    return too_complex("the query takes too long to translate")
+def _too_slow_error() -> QueryError:
+    return too_complex_error("the query takes too long to translate")
 
 
-async def _asked(process: "_Process", request: Mapping[str, Any]) -> dict[str, Any]:
+async def _request_translation(process: "_TranslatorProcess", request: Mapping[str, Any]) -> dict[str, Any]:
     for _ in range(_ATTEMPTS):
         try:
             async with asyncio.timeout(MAX_SECONDS):
-                return await process.ask(request)
+                return await process.request(request)
         except TimeoutError:
-            raise _too_slow() from None
+            raise _too_slow_error() from None
         except (OSError, asyncio.IncompleteReadError):
-            _LOGGER.warning("a translator process died")
-    raise too_complex("the query could not be translated within its memory and time")
+            _LOGGER.warning("a translator process ended unexpectedly")
+    raise too_complex_error("the query could not be translated within its memory and time")
 
 
-class _Process:
-    """One translator process, started again after a question that it did not survive."""
+class _TranslatorProcess:
+    """Translator process; it is restarted after a request that ended it."""
 
     def __init__(self) -> None:
-        self.turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._usable = False
 
@@ -151,14 +153,14 @@ class _Process:
         )
         self._usable = True
 
-    async def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def request(self, message: Mapping[str, Any]) -> dict[str, Any]:
         if not self._usable or self._process is None or self._process.returncode is not None:
             await self.end()
             await self.start()
         if self._process is None or self._process.stdin is None or self._process.stdout is None:
             raise OSError("the translator has no pipes")
         self._usable = False
-        body = orjson.dumps(request)
+        body = orjson.dumps(message)
         self._process.stdin.write(_LENGTH.pack(len(body)) + body)
         await self._process.stdin.drain()
         (length,) = _LENGTH.unpack(await self._process.stdout.readexactly(_LENGTH.size))
@@ -176,7 +178,7 @@ class _Process:
             self._process = None
 
 
-def _translation(reply: Mapping[str, Any]) -> Translation:
+def _to_translation(reply: Mapping[str, Any]) -> Translation:
     failure = reply.get("error")
     if failure is not None:
         position = failure.pop("position")
@@ -187,5 +189,5 @@ def _translation(reply: Mapping[str, Any]) -> Translation:
     return Translation(reply["sql"], frozenset(reply["slots"]), declarations, reply["probe"])
 
 
-def _cost(text: str, translation: Translation | None) -> int:
+def _count_characters(text: str, translation: Translation | None) -> int:
     return 0 if translation is None else len(text) + len(translation.sql)

@@ -1,10 +1,10 @@
-"""The process that translates: its time and memory can be taken away without taking the engine with it.
+"""Process that translates queries, so that its time and memory can be limited without an effect on the engine.
 
-A text of 150 bytes can expand to gigabytes of SQL, and a parse cannot be interrupted from another thread. So each
-translator reads requests from standard input, answers on standard output, and dies of what it cannot afford.
+A text of 150 bytes can expand to gigabytes of SQL, and another thread cannot interrupt the parser. A translator process
+reads requests from standard input, replies on standard output, and ends if a request exceeds its limits.
 
-Frames are a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types", "seconds"}`` in,
-``{"sql", "slots", "declarations", "probe"}`` or ``{"error": {...}, "late"}`` out.
+A message is a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types", "seconds"}`` as the
+request, ``{"sql", "slots", "declarations", "probe"}`` or ``{"error": {...}, "late"}`` as the reply.
 """
 
 import dataclasses
@@ -13,28 +13,31 @@ import resource
 import signal
 import struct
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 import orjson
+from duckdb_kql import ir, lower
+from duckdb_kql import translate as rendering
 
-from emulators.kusto.corrections import correct_reading
 from emulators.kusto.discovery import Rows
-from emulators.kusto.errors import QueryError, too_complex, untranslatable
-from emulators.kusto.expansion import bound_expansion
+from emulators.kusto.errors import QueryError, too_complex_error, unresolved_name_error, untranslatable_error
 from emulators.kusto.extensions import EXTENSIONS
+from emulators.kusto.query_checks import limit_expansion
+from emulators.kusto.string_literals import parse_string_literal
 from emulators.kusto.translate import Translation, translate
 
 MEMORY_BYTES = 1024 * 1024 * 1024
 CPU_SECONDS = 2.5
-"""Of one translation; after these it is given up, and the process goes on."""
+"""CPU time limit of one translation; the process continues with the next request."""
 ORPHAN_SECONDS = 30
-"""Of one translation, by the clock; the engine gives up sooner, this ends a process whose engine is gone."""
+"""Time limit of one translation. The engine gives up earlier; this limit ends a process whose engine has ended."""
 
 _RECURSION_LIMIT = 3000
 _LENGTH = struct.Struct(">I")
 _LOGGER = logging.getLogger(__name__)
 
-# The parser builds its prediction tables as it meets the grammar: a first query would pay some 80 ms for them.
+# The parser builds its prediction tables lazily; without this query the first request would take 80 ms longer.
 _WARM_UP = (
     "declare query_parameters(_from:datetime, n:long = 5); let T = T | where a between (_from .. now()); T "
     "| where b == 'x' and c has 'y' or d in (1, 2) | extend e = toint(f.g) | summarize count(), avg(d) by bin(a, 1h), b"
@@ -43,17 +46,17 @@ _WARM_UP = (
 
 
 class _OutOfTimeError(BaseException):
-    """A translation has used up its time; no library's ``except Exception`` may keep it going."""
+    """CPU time limit exceeded; a BaseException, so that no ``except Exception`` in a library suppresses it."""
 
 
 def main() -> None:
-    """Serve translations until standard input ends."""
+    """Translate queries until standard input ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(_RECURSION_LIMIT)
-    signal.signal(signal.SIGVTALRM, _out_of_time)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine ends this process, Ctrl-C is not for it
-    correct_reading()
-    bound_expansion()
+    signal.signal(signal.SIGVTALRM, _raise_out_of_time)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine ends this process; Ctrl-C must not
+    patch_library()
+    limit_expansion()
     for extension in EXTENSIONS:
         extension.install()
     translate(_WARM_UP, {"T": ["a", "b", "c", "d", "f"]})
@@ -61,15 +64,15 @@ def main() -> None:
     while request := _receive(requests):
         signal.alarm(ORPHAN_SECONDS)
         seconds = request.get("seconds", CPU_SECONDS)
-        reply, afford = _answer(request["text"], request["schema"], request["found"], request["types"], seconds)
+        reply, can_continue = _reply(request["text"], request["schema"], request["found"], request["types"], seconds)
         signal.alarm(0)
         replies.write(_LENGTH.pack(len(reply)) + reply)
         replies.flush()
-        if not afford:
+        if not can_continue:
             return
 
 
-def _out_of_time(_number: int, _frame: object) -> None:
+def _raise_out_of_time(_number: int, _frame: object) -> None:
     raise _OutOfTimeError
 
 
@@ -81,24 +84,24 @@ def _receive(stream: BinaryIO) -> dict[str, Any] | None:
     return document
 
 
-def _answer(
+def _reply(
     text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str], seconds: float = CPU_SECONDS
 ) -> tuple[bytes, bool]:
-    """Return the reply, and whether this process can go on."""
+    """Return the reply, and whether this process can continue."""
     try:
-        return _rendered(_timed(text, schema, found, types, seconds)), True
+        return _to_reply(_translate_in_time(text, schema, found, types, seconds)), True
     except _OutOfTimeError:
-        return _failure(too_complex("the query takes too long to translate"), late=True), True
+        return _to_error_reply(too_complex_error("the query takes too long to translate"), late=True), True
     except QueryError as error:
-        return _failure(error), True
+        return _to_error_reply(error), True
     except MemoryError:
-        return _failure(too_complex("the query expands beyond what can be translated")), False
-    except Exception:  # the translator is a large library fed with hostile text; its defect ends one query
+        return _to_error_reply(too_complex_error("the query expands beyond what can be translated")), False
+    except Exception:  # the library parses hostile text; a defect must fail only this query
         _LOGGER.exception("a query could not be translated")
-        return _failure(untranslatable()), True
+        return _to_error_reply(untranslatable_error()), True
 
 
-def _timed(
+def _translate_in_time(
     text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str], seconds: float
 ) -> Translation:
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
@@ -108,7 +111,7 @@ def _timed(
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def _rendered(translation: Translation) -> bytes:
+def _to_reply(translation: Translation) -> bytes:
     return orjson.dumps(
         {
             "sql": translation.sql,
@@ -119,8 +122,40 @@ def _rendered(translation: Translation) -> bytes:
     )
 
 
-def _failure(error: QueryError, *, late: bool = False) -> bytes:
-    return orjson.dumps({"error": error.arguments(), "late": late})
+def _to_error_reply(error: QueryError, *, late: bool = False) -> bytes:
+    return orjson.dumps({"error": error.to_arguments(), "late": late})
+
+
+def patch_library() -> None:
+    """Correct the library where it differs from Data Explorer; to be called once in each translator process.
+
+    The corrections concern string literals, sources in parentheses, and unknown columns in ``project-rename``.
+    """
+    lower._string_value = parse_string_literal  # noqa: SLF001  the library has no hook for this
+    lower._lower_head = _wrap_lower_head(lower._lower_head)  # noqa: SLF001
+    rendering.render_operator = _wrap_render_operator(rendering.render_operator)
+
+
+def _wrap_lower_head(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+    def lower_head(head: Any, rest: list[Any]) -> ir.Query:
+        inner = lower._unparenthesize(head)  # noqa: SLF001
+        if lower._cls(inner) == "PipeExpression":  # noqa: SLF001
+            first, *piped = lower._rule_children(inner)  # noqa: SLF001
+            return lower_head(first, [*piped, *rest])
+        return default(inner, rest)
+
+    return lower_head
+
+
+def _wrap_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+    def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
+        if isinstance(op, ir.ProjectRename) and cols is not None:
+            for old, _ in op.renames:
+                if old not in cols:
+                    raise unresolved_name_error(old)
+        return default(op, prev, cols)
+
+    return render_operator
 
 
 if __name__ == "__main__":

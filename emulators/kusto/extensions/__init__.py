@@ -1,103 +1,85 @@
-"""Operator families that the translator does not bring: each is a module that adds itself to ``EXTENSIONS``."""
+"""Extensions of the translator library: each module adds a family of operators or functions."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 from emulators.kusto.extensions import (
-    addresses,
+    aggregate_columns,
     aggregates,
-    aliases,
-    arithmetic,
-    bag_unpack,
-    columns,
-    comparisons,
     conversions,
     datetimes,
     dynamics,
-    expansions,
-    filters,
     functions,
     geo,
     grammar,
+    grouped_pipeline,
     known_types,
-    mv_apply,
+    make_series,
     names,
+    operators,
     ordering,
-    outputs,
     parse_kv,
-    partition,
     pipeline,
     pivoting,
     plugins,
-    ranges,
     ranks,
     scan,
     search,
     serialized,
     series,
+    series_statistics,
+    sources,
     strings,
-    subpipeline,
+    subpipelines,
     tabular,
-    text_sizes,
     top_nested,
-    unions,
-    values,
     windows,
 )
 
 
 class Extension(Protocol):
-    """An operator family."""
+    """Family of operators or functions."""
 
     @property
     def macros(self) -> Sequence[str]:
-        """SQL statements that define what the family's SQL calls; run once, before the sandbox closes."""
+        """SQL statements that create the macros of the family; executed before the database is locked."""
         ...
 
     def install(self) -> None:
-        """Teach the translator the family's functions and operators; called once in each translator process."""
+        """Add the family to the translator library; called once in each translator process."""
         ...
 
 
-# In this order: operators before what looks at every operator, values before the macros that call them.
+# The order matters: a later extension wraps what an earlier one installed, and a macro is created after those it calls.
 EXTENSIONS: tuple[Extension, ...] = (
     pipeline,
     tabular,
     names,
     functions,
     ordering,
-    values,
+    conversions,
     aggregates,
-    outputs,
+    aggregate_columns,
     datetimes,
     dynamics,
     strings,
-    conversions,
     geo,
-    addresses,
-    columns,
     grammar,
     windows,
     serialized,
-    subpipeline,
-    expansions,
-    mv_apply,
-    partition,
+    grouped_pipeline,
+    subpipelines,
     top_nested,
     series,
+    make_series,
+    series_statistics,
     scan,
     pivoting,
     search,
     known_types,
     parse_kv,
-    aliases,
-    filters,
     plugins,
-    bag_unpack,
     ranks,
-    comparisons,
-    arithmetic,
-    ranges,
-    unions,
-    text_sizes,
+    operators,
+    sources,
 )

@@ -1,4 +1,4 @@
-"""Aggregates that the translator lacks, or answers in another type or at another price."""
+"""Aggregate functions that the translator library lacks, or translates to a wrong type or inefficient SQL."""
 
 import dataclasses
 from collections.abc import Callable
@@ -10,13 +10,13 @@ from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
 from emulators.kusto.extensions.library import replace, writer
 from emulators.kusto.extensions.ordering import ORDER_COLUMN, OrderedSummarize
-from emulators.kusto.extensions.raising import raising
+from emulators.kusto.extensions.type_guards import render_error
 
-_MOST_ELEMENTS = 1_048_576
-"""Kusto's bound on the length of an aggregated list or set."""
+_MAX_ELEMENTS = 1_048_576
+"""Maximum length of an aggregated list or set in Kusto."""
 
 macros: tuple[str, ...] = (
-    # Overloads: DuckDB picks by the type of the argument, which a translation does not know.
+    # Overloads, because only DuckDB knows the type of the argument.
     (
         "CREATE OR REPLACE MACRO kql_sum(a BIGINT) AS coalesce(sum(a), 0), (a INTEGER) AS coalesce(sum(a), 0), "
         "(a HUGEINT) AS coalesce(sum(a), 0), (a DOUBLE) AS coalesce(sum(a), 0), (a BOOLEAN) AS coalesce(sum(a), 0), "
@@ -43,7 +43,7 @@ macros: tuple[str, ...] = (
     ),
 )
 
-_DECIMAL = "typeof(max({0})) LIKE 'DECIMAL%' THEN " + raising(
+_DECIMAL = "typeof(max({0})) LIKE 'DECIMAL%' THEN " + render_error(
     "EMB0001", "'avg() of decimals' is not supported by the embedded query engine (convert them with toreal())"
 )
 _PLAIN = (
@@ -110,13 +110,13 @@ _ORDERED: State[bool] = State("emulators.kusto.ordered", lambda: False)
 
 @dataclasses.dataclass(frozen=True)
 class ListAggregate(AggregateSpec):
-    """An aggregate whose result follows the order of its input.
+    """Aggregate that returns a list in the order of its input.
 
     Attributes:
-        predicate: position of the condition among the arguments, None where there is none.
-        size: position of the maximum size, None where there is none.
-        distinct: each value once.
-        nulls: null values are elements too.
+        predicate: position of the condition among the arguments, None if the function has no condition.
+        size: position of the maximum size, None if the function has no such argument.
+        distinct: whether duplicates are removed.
+        nulls: whether null values are included.
     """
 
     predicate: int | None = None
@@ -126,16 +126,16 @@ class ListAggregate(AggregateSpec):
 
     def render(self, args: list[str]) -> str:
         """Return the SQL over rendered arguments."""
-        most = (self.size if self.size is not None else self.predicate or 0) + 1
-        if not (self.predicate or 0) < len(args) <= most:
+        max_arguments = (self.size if self.size is not None else self.predicate or 0) + 1
+        if not (self.predicate or 0) < len(args) <= max_arguments:
             raise ValueError(f"{self.name}() does not take {len(args)} arguments")
-        elements = self._elements(args)
-        limit = f"CAST({args[self.size]} AS BIGINT)" if self.size and len(args) > self.size else str(_MOST_ELEMENTS)
+        elements = self._render_elements(args)
+        limit = f"CAST({args[self.size]} AS BIGINT)" if self.size and len(args) > self.size else str(_MAX_ELEMENTS)
         listed = f"coalesce({elements}, [])"
-        # A set of arrays is the set of what they hold: it is cut after they are opened.
+        # A set of arrays is the set of their elements; it is cut after the arrays are flattened.
         return f"kql_set({listed}, {limit})" if self.distinct else f"kql_list(list_slice({listed}, 1, {limit}))"
 
-    def _elements(self, args: list[str]) -> str:
+    def _render_elements(self, args: list[str]) -> str:
         conditions = [] if self.nulls else [f"{args[0]} IS NOT NULL"]
         if self.predicate is not None:
             conditions.append(args[self.predicate])
@@ -148,7 +148,7 @@ class ListAggregate(AggregateSpec):
 
 @dataclasses.dataclass(frozen=True)
 class BagAggregate(AggregateSpec):
-    """``make_bag``: one property bag of the keys of all; of a key that comes again one value stays."""
+    """``make_bag``: merges property bags; for a repeated key one of the values is used."""
 
     conditional: bool = False
 
@@ -162,30 +162,30 @@ class BagAggregate(AggregateSpec):
 
 
 def install() -> None:
-    """Teach the translator the aggregates."""
+    """Add the aggregates to the translator."""
     for name, sql, arity in _PLAIN:
-        _add(AggregateSpec(name, sql, (arity,)))
+        _add_aggregate(AggregateSpec(name, sql, (arity,)))
     for name, sql, arity in _NAMED_LIKE_ARGUMENT:
-        _add(AggregateSpec(name, sql, (arity,), name_is_argument=True))
-    _add(AggregateSpec("anyif", "any_value({0}) FILTER (WHERE {1})", (2,)))
-    _add(ListAggregate("make_list", "", name_prefix="list", size=1))
-    _add(ListAggregate("make_list_if", "", name_prefix="list", predicate=1, size=2))
-    _add(ListAggregate("make_list_with_nulls", "", name_prefix="list", nulls=True))
-    _add(ListAggregate("make_set", "", name_prefix="set", size=1, distinct=True))
-    _add(ListAggregate("make_set_if", "", name_prefix="set", predicate=1, size=2, distinct=True))
-    _add(BagAggregate("make_bag", "", name_prefix="bag"))
-    _add(BagAggregate("make_bag_if", "", name_prefix="bag", conditional=True))
+        _add_aggregate(AggregateSpec(name, sql, (arity,), name_is_argument=True))
+    _add_aggregate(AggregateSpec("anyif", "any_value({0}) FILTER (WHERE {1})", (2,)))
+    _add_aggregate(ListAggregate("make_list", "", name_prefix="list", size=1))
+    _add_aggregate(ListAggregate("make_list_if", "", name_prefix="list", predicate=1, size=2))
+    _add_aggregate(ListAggregate("make_list_with_nulls", "", name_prefix="list", nulls=True))
+    _add_aggregate(ListAggregate("make_set", "", name_prefix="set", size=1, distinct=True))
+    _add_aggregate(ListAggregate("make_set_if", "", name_prefix="set", predicate=1, size=2, distinct=True))
+    _add_aggregate(BagAggregate("make_bag", "", name_prefix="bag"))
+    _add_aggregate(BagAggregate("make_bag_if", "", name_prefix="bag", conditional=True))
     for old, new in (("makelist", "make_list"), ("makeset", "make_set")):
         AGGREGATE_FUNCTIONS[old] = AGGREGATE_FUNCTIONS[new]
-    _lift_through_paths()
-    replace(translate, "render_summarize", _ordered)
+    _allow_paths()
+    replace(translate, "render_summarize", _wrap_render_summarize)
 
 
-def _add(spec: AggregateSpec) -> None:
+def _add_aggregate(spec: AggregateSpec) -> None:
     AGGREGATE_FUNCTIONS[spec.name] = spec
 
 
-def _ordered(default: Callable[..., str]) -> Callable[..., str]:
+def _wrap_render_summarize(default: Callable[..., str]) -> Callable[..., str]:
     def render_summarize(op: ir.Summarize, prev: str, cols: list[str] | None = None) -> str:
         if not isinstance(op, OrderedSummarize):
             return default(op, prev, cols)
@@ -196,8 +196,8 @@ def _ordered(default: Callable[..., str]) -> Callable[..., str]:
     return render_summarize
 
 
-def _lift_through_paths() -> None:
-    """Let ``make_list(x)[0]`` and ``take_any(d).a`` stand in a summarize."""
+def _allow_paths() -> None:
+    """Allow ``make_list(x)[0]`` and ``take_any(d).a`` in a summarize."""
     default: Callable[..., tuple[ir.Expr, int]] = writer.lift_aggregates
     render = translate.render_aggregate
 

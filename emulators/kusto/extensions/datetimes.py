@@ -1,14 +1,14 @@
-"""Dates, times and their bins."""
+"""Functions over instants and timespans, and their bins."""
 
 from duckdb_kql import ir, translate
 from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.library import replace, writer
-from emulators.kusto.extensions.registry import body, constant, form, template
-from emulators.kusto.extensions.sql import quoted, render
+from emulators.kusto.extensions.registry import add_body, add_form, add_template, literal_value
+from emulators.kusto.extensions.sql import quote_text, render
 
 YEAR_ONE = 62_135_596_800_000_000
-"""Microseconds from 0001-01-01, a Monday, to 1970-01-01: Kusto counts bins of instants from there."""
+"""Microseconds from 0001-01-01 to 1970-01-01; the bins of instants in Kusto start at 0001-01-01, a Monday."""
 
 SUPPORTED: tuple[str, ...] = (
     "bin and floor (parameters, columns and expressions as size)",
@@ -55,23 +55,23 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Teach the translator the functions."""
+    """Add the functions to the translator."""
     for unit, sql in _UNIX.items():
-        template(f"unixtime_{unit}_todatetime", f"TRY(make_timestamp(CAST({sql} AS BIGINT)))", 1)
-    template("datetime_utc_to_local", "(({0} AT TIME ZONE 'UTC') AT TIME ZONE {1})", 2)
-    template("datetime_local_to_utc", "(({0} AT TIME ZONE {1}) AT TIME ZONE 'UTC')", 2)
+        add_template(f"unixtime_{unit}_todatetime", f"TRY(make_timestamp(CAST({sql} AS BIGINT)))", 1)
+    add_template("datetime_utc_to_local", "(({0} AT TIME ZONE 'UTC') AT TIME ZONE {1})", 2)
+    add_template("datetime_local_to_utc", "(({0} AT TIME ZONE {1}) AT TIME ZONE 'UTC')", 2)
     for name, part in _INTEGER_PARTS.items():
-        template(name, f"CAST({part}({{0}}) AS INTEGER)", 1)
-    body("bin", (2,), lambda value, size: f"kql_bin({value}, {size})")
-    body("floor", (2,), lambda value, size: f"kql_bin({value}, {size})")
-    body("bin_at", (3,), lambda value, size, fixed: f"kql_bin_at({value}, {size}, {fixed})")
-    form("format_timespan", (2,), _format_timespan)
-    form("make_datetime", (1, 3, 4, 5, 6), _make_datetime)
-    form("make_timespan", (1, 2, 3, 4), _make_timespan)
-    form("datetime_diff", (3,), _datetime_diff)
+        add_template(name, f"CAST({part}({{0}}) AS INTEGER)", 1)
+    add_body("bin", (2,), lambda value, size: f"kql_bin({value}, {size})")
+    add_body("floor", (2,), lambda value, size: f"kql_bin({value}, {size})")
+    add_body("bin_at", (3,), lambda value, size, fixed: f"kql_bin_at({value}, {size}, {fixed})")
+    add_form("format_timespan", (2,), _render_format_timespan)
+    add_form("make_datetime", (1, 3, 4, 5, 6), _render_make_datetime)
+    add_form("make_timespan", (1, 2, 3, 4), _render_make_timespan)
+    add_form("datetime_diff", (3,), _render_datetime_diff)
     _parts = writer.render_datetime_part
-    form("datetime_part", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
-    form("datepart", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
+    add_form("datetime_part", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
+    add_form("datepart", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
     replace(translate, "_DATETIME_RETURNING", lambda names: names | _DATETIMES)
     replace(translate, "_TIMESPAN_RETURNING", lambda names: names | {"make_timespan"})
 
@@ -81,17 +81,17 @@ _DATETIMES = frozenset(
 ) | {f"unixtime_{unit}_todatetime" for unit in _UNIX}
 
 
-def _make_datetime(call: ir.FunctionCall) -> str:
+def _render_make_datetime(call: ir.FunctionCall) -> str:
     if len(call.args) == 1:
         return render(ir.FunctionCall("todatetime", call.args))
     parts = [f"CAST({render(arg)} AS BIGINT)" for arg in call.args[:5]]
     parts += ["0"] * (5 - len(parts))
-    # What lies below a microsecond goes, it does not round.
+    # Fractions of a microsecond are cut, not rounded.
     second = f"floor(CAST({render(call.args[5])} AS DOUBLE) * 1000000) / 1000000" if len(call.args) > 5 else "0"  # noqa: PLR2004
     return f"TRY(make_timestamp({', '.join(parts)}, {second}))"
 
 
-def _make_timespan(call: ir.FunctionCall) -> str:
+def _render_make_timespan(call: ir.FunctionCall) -> str:
     if len(call.args) == 1:
         return render(ir.FunctionCall("totimespan", call.args))
     units = ["days", "hours", "minutes", "seconds"] if len(call.args) == 4 else ["hours", "minutes", "seconds"]  # noqa: PLR2004
@@ -103,54 +103,54 @@ def _make_timespan(call: ir.FunctionCall) -> str:
     return f"({' + '.join(spans)})"
 
 
-def _datetime_diff(call: ir.FunctionCall) -> str:
-    part = str(constant(call.args[0], "datetime_diff")).lower()
+def _render_datetime_diff(call: ir.FunctionCall) -> str:
+    part = str(literal_value(call.args[0], "datetime_diff")).lower()
     if part != "week":
         return str(writer.render_datetime_diff(call))
-    # Weeks begin on Sunday; 1970-01-04 was one.
+    # Weeks start on Sunday; 1970-01-04 was a Sunday.
     later, earlier = (f"CAST(floor((epoch({render(arg)}) / 86400 - 3) / 7) AS BIGINT)" for arg in call.args[1:])
     return f"({later} - {earlier})"
 
 
 _SPAN_UNITS = {"h": 3_600_000_000, "H": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
 _SPAN_LIMITS = {"h": 24, "H": 24, "m": 60, "s": 60}
-_LONGEST = {"d": 8, "h": 2, "H": 2, "m": 2, "s": 2, "f": 7, "F": 7}
+_MAX_REPETITIONS = {"d": 8, "h": 2, "H": 2, "m": 2, "s": 2, "f": 7, "F": 7}
 _DELIMITERS = frozenset(" /-:,._[]")
 
 
-def _format_timespan(call: ir.FunctionCall) -> str:
-    text = constant(call.args[1], "format_timespan")
+def _render_format_timespan(call: ir.FunctionCall) -> str:
+    text = literal_value(call.args[1], "format_timespan")
     if not isinstance(text, str) or not text:
         raise KqlUnsupportedError("format_timespan", hint="the format must be a non-empty string literal")
-    pieces = " || ".join(_span_piece(element) for element in _elements(text))
+    pieces = " || ".join(_render_element(element) for element in _split_format(text))
     return f"list_transform([epoch_us({render(call.args[0])})], lambda _us: {pieces})[1]"
 
 
-def _elements(text: str) -> list[str]:
+def _split_format(text: str) -> list[str]:
     elements: list[str] = []
     for char in text:
-        if elements and elements[-1][0] == char and len(elements[-1]) < _LONGEST.get(char, 0):
+        if elements and elements[-1][0] == char and len(elements[-1]) < _MAX_REPETITIONS.get(char, 0):
             elements[-1] += char
-        elif char in _DELIMITERS or char in _LONGEST:
+        elif char in _DELIMITERS or char in _MAX_REPETITIONS:
             elements.append(char)
         else:
             raise KqlUnsupportedError(f"format_timespan:{char}", hint="not a format element or delimiter")
     return elements
 
 
-def _span_piece(element: str) -> str:
+def _render_element(element: str) -> str:
     kind, width = element[0], len(element)
     if kind in _DELIMITERS:
-        return quoted(element)
+        return quote_text(element)
     if kind in "fF":
-        return _span_fraction(kind, width)
+        return _render_fraction(kind, width)
     number = "abs(_us) // 86400000000" if kind == "d" else f"abs(_us) // {_SPAN_UNITS[kind]} % {_SPAN_LIMITS[kind]}"
     digits = f"CAST({number} AS VARCHAR)"
     return f"lpad({digits}, CAST(greatest({width}, length({digits})) AS INTEGER), '0')"
 
 
-def _span_fraction(kind: str, width: int) -> str:
+def _render_fraction(kind: str, width: int) -> str:
     if width > 6:  # noqa: PLR2004  a timespan has microseconds here
-        raise KqlUnsupportedError(f"format_timespan:{kind * width}", hint="the seventh digit is not kept")
+        raise KqlUnsupportedError(f"format_timespan:{kind * width}", hint="the resolution is one microsecond")
     digits = f"substr(lpad(CAST(abs(_us) % 1000000 AS VARCHAR), 6, '0'), 1, {width})"
     return digits if kind == "f" else f"CASE WHEN {digits} = '{'0' * width}' THEN '' ELSE {digits} END"

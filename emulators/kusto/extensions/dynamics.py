@@ -1,11 +1,11 @@
-"""Arrays, property bags and sets."""
+"""Functions over arrays, property bags and sets."""
 
 from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate import naming
 
-from emulators.kusto.extensions.registry import ANY_NUMBER, argument, body, form, template
-from emulators.kusto.extensions.sql import array, bag, once, render
+from emulators.kusto.extensions.registry import ANY_NUMBER, add_body, add_form, add_template, render_argument
+from emulators.kusto.extensions.sql import bind_once, read_array, read_bag, render
 
 SUPPORTED: tuple[str, ...] = (
     "array_iff",
@@ -41,12 +41,13 @@ SUPPORTED: tuple[str, ...] = (
 )
 
 macros: tuple[str, ...] = (
-    # In the order in which they first occur; that takes squared time, so long lists go without.
+    # Elements in the order of their first occurrence. That takes quadratic time, so the order of long lists is not
+    # preserved.
     (
         "CREATE OR REPLACE MACRO kql_each_once(l) AS list_transform([l], lambda _l: CASE WHEN len(_l) > 2000 THEN "
         "list_distinct(_l) ELSE list_filter(_l, lambda _e, _i: list_position(_l, _e) = _i) END)[1]"
     ),
-    # Numbers before texts, each by value, nulls last: as JSON texts 10 would come before 9.
+    # Numbers before texts, each by value, nulls last; as JSON texts, 10 would precede 9.
     (
         "CREATE OR REPLACE MACRO kql_sorted(l, direction, last) AS "
         "list_transform([list_transform(list_sort(list_transform("
@@ -65,7 +66,7 @@ macros: tuple[str, ...] = (
         "CREATE OR REPLACE MACRO kql_shifted(l, n, f) AS to_json(list_transform(range(0, len(l)), lambda _i: "
         "CASE WHEN _i + n BETWEEN 0 AND len(l) - 1 THEN l[_i + n + 1] ELSE f END))"
     ),
-    # Bounded before anything is generated; Kusto's arrays end there, too.
+    # Limited before elements are generated; Kusto has the same limit for arrays.
     (
         "CREATE OR REPLACE MACRO kql_range(a BIGINT, b BIGINT, s BIGINT) AS to_json(generate_series(a, "
         "CASE WHEN s > 0 THEN least(b, a + s * 1048575) ELSE greatest(b, a + s * 1048575) END, s)), "
@@ -88,114 +89,123 @@ macros: tuple[str, ...] = (
     ),
 )
 
-_LONGEST_ARRAY = 16_777_216
+_MAX_ARRAY_CHARACTERS = 16_777_216
 
 
 def install() -> None:
-    """Teach the translator the functions."""
+    """Add the functions to the translator."""
     _install_arrays()
     _install_bags()
     _install_sets()
-    body("range", (2, 3), _range)
-    form("repeat", (2,), _repeat)
-    template("dynamic_to_json", "CAST({0} AS VARCHAR)", 1)
+    add_body("range", (2, 3), _render_range)
+    add_form("repeat", (2,), _render_repeat)
+    add_template("dynamic_to_json", "CAST({0} AS VARCHAR)", 1)
 
 
 def _install_arrays() -> None:
-    form("array_sort_asc", (1, 2), lambda call: _sorted(call, "ASC"))
-    form("array_sort_desc", (1, 2), lambda call: _sorted(call, "DESC"))
-    body("array_rotate_left", (2,), lambda a, n: f"kql_rotated({array(a)}, {n})")
-    body("array_rotate_right", (2,), lambda a, n: f"kql_rotated({array(a)}, -({n}))")
-    body("array_shift_left", (2, 3), lambda a, n, f="NULL": f"kql_shifted({array(a)}, {n}, {_value(f)})")
-    body("array_shift_right", (2, 3), lambda a, n, f="NULL": f"kql_shifted({array(a)}, -({n}), {_value(f)})")
-    body("array_reverse", (1,), lambda a: f"to_json(list_reverse({array(a)}))")
-    body("array_slice", (3,), _slice)
-    body("array_split", (2,), _split)
-    body("array_sum", (1,), _sum)
-    body("array_index_of", (2, 3, 4, 5), _index_of)
+    add_form("array_sort_asc", (1, 2), lambda call: _render_sorted(call, "ASC"))
+    add_form("array_sort_desc", (1, 2), lambda call: _render_sorted(call, "DESC"))
+    add_body("array_rotate_left", (2,), lambda a, n: f"kql_rotated({read_array(a)}, {n})")
+    add_body("array_rotate_right", (2,), lambda a, n: f"kql_rotated({read_array(a)}, -({n}))")
+    add_body("array_shift_left", (2, 3), lambda a, n, f="NULL": f"kql_shifted({read_array(a)}, {n}, {_to_dynamic(f)})")
+    add_body(
+        "array_shift_right", (2, 3), lambda a, n, f="NULL": f"kql_shifted({read_array(a)}, -({n}), {_to_dynamic(f)})"
+    )
+    add_body("array_reverse", (1,), lambda a: f"to_json(list_reverse({read_array(a)}))")
+    add_body("array_slice", (3,), _render_slice)
+    add_body("array_split", (2,), _render_split)
+    add_body("array_sum", (1,), _render_sum)
+    add_body("array_index_of", (2, 3, 4, 5), _render_index_of)
     for name in ("array_iff", "array_iif"):
-        body(name, (3,), _array_iff)
+        add_body(name, (3,), _render_array_iff)
 
 
 def _install_bags() -> None:
-    body("bag_keys", (1,), lambda b: f"CASE WHEN json_type({b}) = 'OBJECT' THEN to_json(json_keys({b})) END")
-    form("bag_merge", ANY_NUMBER, _bag_merge)
-    body("bag_has_key", (2,), _bag_has_key)
-    body("bag_remove_keys", (2,), _bag_remove_keys)
-    body("bag_set_key", (3,), _bag_set_key)
-    body("bag_zip", (2,), _bag_zip)
-    form("bag_pack_columns", ANY_NUMBER, _bag_pack_columns)
-    form("pack_dictionary", ANY_NUMBER, lambda call: render(ir.FunctionCall("bag_pack", call.args)))
+    add_body("bag_keys", (1,), lambda b: f"CASE WHEN json_type({b}) = 'OBJECT' THEN to_json(json_keys({b})) END")
+    add_form("bag_merge", ANY_NUMBER, _render_bag_merge)
+    add_body("bag_has_key", (2,), _render_bag_has_key)
+    add_body("bag_remove_keys", (2,), _render_bag_remove_keys)
+    add_body("bag_set_key", (3,), _render_bag_set_key)
+    add_body("bag_zip", (2,), _render_bag_zip)
+    add_form("bag_pack_columns", ANY_NUMBER, _render_bag_pack_columns)
+    add_form("pack_dictionary", ANY_NUMBER, lambda call: render(ir.FunctionCall("bag_pack", call.args)))
 
 
 def _install_sets() -> None:
-    for name, write in (("set_union", _union), ("set_intersect", _intersect), ("set_difference", _difference)):
-        form(name, range(2, 65), write)
-    body(
+    for name, write in (
+        ("set_union", _render_union),
+        ("set_intersect", _render_intersect),
+        ("set_difference", _render_difference),
+    ):
+        add_form(name, range(2, 65), write)
+    add_body(
         "set_equals",
         (2,),
-        lambda a, b: f"coalesce(list_sort(list_distinct({array(a)})) = list_sort(list_distinct({array(b)})), false)",
+        lambda a, b: (
+            f"coalesce(list_sort(list_distinct({read_array(a)})) = list_sort(list_distinct({read_array(b)})), false)"
+        ),
     )
-    body("set_has_element", (2,), lambda a, v: f"coalesce(list_contains({array(a)}, {_value(v)}), false)")
+    add_body("set_has_element", (2,), lambda a, v: f"coalesce(list_contains({read_array(a)}, {_to_dynamic(v)}), false)")
 
 
-def _value(sql: str) -> str:
-    """Return a value as it stands inside a dynamic."""
+def _to_dynamic(sql: str) -> str:
+    """Return the SQL of a value inside a dynamic."""
     return f"CAST(kql_json({sql}) AS JSON)"
 
 
-def _range(*limits: str) -> str:
+def _render_range(*limits: str) -> str:
     return f"kql_range({', '.join(limits)})"
 
 
-def _sorted(call: ir.FunctionCall, direction: str) -> str:
+def _render_sorted(call: ir.FunctionCall, direction: str) -> str:
     last = "true"
     if len(call.args) > 1:
         flag = call.args[1]
         if not isinstance(flag, ir.Literal) or flag.kind != "bool":
             raise KqlUnsupportedError(f"{call.name}() of several arrays")
         last = str(bool(flag.value)).lower()
-    return once([render(call.args[0])], lambda a: f"kql_sorted({array(a)}, '{direction}', {last})")
+    return bind_once([render(call.args[0])], lambda a: f"kql_sorted({read_array(a)}, '{direction}', {last})")
 
 
-def _repeat(call: ir.FunctionCall) -> str:
-    value, count = argument("repeat", 0, call.args[0]), argument("repeat", 1, call.args[1])
+def _render_repeat(call: ir.FunctionCall) -> str:
+    value, count = render_argument("repeat", 0, call.args[0]), render_argument("repeat", 1, call.args[1])
 
     def write(v: str, n: str) -> str:
-        size = f"length(CAST({_value(v)} AS VARCHAR)) * least({n}, 1048576)"
-        listed = f"to_json(list_transform(range(0, least({n}, 1048576)), lambda _i: {_value(v)}))"
+        size = f"length(CAST({_to_dynamic(v)} AS VARCHAR)) * least({n}, 1048576)"
+        listed = f"to_json(list_transform(range(0, least({n}, 1048576)), lambda _i: {_to_dynamic(v)}))"
         return (
-            f"CASE WHEN {size} > {_LONGEST_ARRAY} THEN error('repeat() makes an array of more than {_LONGEST_ARRAY} "
-            f"characters') WHEN {n} >= 0 THEN {listed} END"
+            f"CASE WHEN {size} > {_MAX_ARRAY_CHARACTERS} THEN error('repeat() makes an array of more than "
+            f"{_MAX_ARRAY_CHARACTERS} characters') WHEN {n} >= 0 THEN {listed} END"
         )
 
-    return once([value, count], write)
+    return bind_once([value, count], write)
 
 
-def _slice(a: str, start: str, end: str) -> str:
-    # Both ends count from 0 and belong to the slice; negative ones count from the end.
-    first = f"CASE WHEN {start} < 0 THEN greatest(len({array(a)}) + {start}, 0) ELSE {start} END"
-    last = f"CASE WHEN {end} < 0 THEN len({array(a)}) + {end} ELSE {end} END"
-    return f"to_json(list_slice({array(a)}, {first} + 1, {last} + 1))"
+def _render_slice(a: str, start: str, end: str) -> str:
+    # Both indexes start at 0 and are inclusive; negative ones count from the end.
+    first = f"CASE WHEN {start} < 0 THEN greatest(len({read_array(a)}) + {start}, 0) ELSE {start} END"
+    last = f"CASE WHEN {end} < 0 THEN len({read_array(a)}) + {end} ELSE {end} END"
+    return f"to_json(list_slice({read_array(a)}, {first} + 1, {last} + 1))"
 
 
-def _split(a: str, at: str) -> str:
-    """Cut before each index; a negative one counts from the end."""
+def _render_split(a: str, at: str) -> str:
+    """Split before each index; negative indexes count from the end."""
     cuts = (
         f"list_sort(list_transform(CASE WHEN json_type(to_json({at})) = 'ARRAY' THEN CAST(to_json({at}) AS BIGINT[]) "
         f"ELSE [TRY_CAST(to_json({at}) AS BIGINT)] END, "
-        f"lambda _c: least(greatest(CASE WHEN _c < 0 THEN _c + len({array(a)}) ELSE _c END, 0), len({array(a)}))))"
+        f"lambda _c: least(greatest(CASE WHEN _c < 0 THEN _c + len({read_array(a)}) ELSE _c END, 0), "
+        f"len({read_array(a)}))))"
     )
-    bounds = f"list_concat(list_concat([0::BIGINT], {cuts}), [len({array(a)})])"
+    bounds = f"list_concat(list_concat([0::BIGINT], {cuts}), [len({read_array(a)})])"
     return (
-        f"list_transform([struct_pack(l := {array(a)}, b := {bounds})], lambda _s: to_json(list_transform("
+        f"list_transform([struct_pack(l := {read_array(a)}, b := {bounds})], lambda _s: to_json(list_transform("
         "range(1, len(_s.b)), lambda _i: list_slice(_s.l, _s.b[_i] + 1, _s.b[_i + 1]))))[1]"
     )
 
 
-def _sum(a: str) -> str:
+def _render_sum(a: str) -> str:
     numbers = (
-        f"list_transform({array(a)}, lambda _e: CASE WHEN json_type(_e) IN ('BIGINT', 'UBIGINT', 'DOUBLE') "
+        f"list_transform({read_array(a)}, lambda _e: CASE WHEN json_type(_e) IN ('BIGINT', 'UBIGINT', 'DOUBLE') "
         "THEN CAST(_e AS DOUBLE) END)"
     )
     return (
@@ -203,16 +213,17 @@ def _sum(a: str) -> str:
     )
 
 
-def _index_of(a: str, value: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
-    first = f"CASE WHEN {start} < 0 THEN greatest(len({array(a)}) + {start}, 0) ELSE {start} END"
-    end = f"CASE WHEN {length} < 0 THEN len({array(a)}) ELSE {first} + {length} END"
+def _render_index_of(a: str, value: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
+    first = f"CASE WHEN {start} < 0 THEN greatest(len({read_array(a)}) + {start}, 0) ELSE {start} END"
+    end = f"CASE WHEN {length} < 0 THEN len({read_array(a)}) ELSE {first} + {length} END"
     hits = (
-        f"list_filter(range({first}, least({end}, len({array(a)}))), lambda _i: {array(a)}[_i + 1] = {_value(value)})"
+        f"list_filter(range({first}, least({end}, len({read_array(a)}))), "
+        f"lambda _i: {read_array(a)}[_i + 1] = {_to_dynamic(value)})"
     )
-    return f"CASE WHEN {array(a)} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
+    return f"CASE WHEN {read_array(a)} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
 
 
-def _array_iff(condition: str, yes: str, no: str) -> str:
+def _render_array_iff(condition: str, yes: str, no: str) -> str:
     def at(sql: str) -> str:
         return (
             f"CASE WHEN json_type(to_json({sql})) = 'ARRAY' THEN CAST(to_json({sql}) AS JSON[])[_i] ELSE "
@@ -224,57 +235,57 @@ def _array_iff(condition: str, yes: str, no: str) -> str:
         "WHEN json_type(_c) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN CASE WHEN CAST(_c AS DOUBLE) <> 0 "
         f"THEN {at(yes)} ELSE {at(no)} END END"
     )
-    return f"to_json(list_transform({array(condition)}, lambda _c, _i: {chosen}))"
+    return f"to_json(list_transform({read_array(condition)}, lambda _c, _i: {chosen}))"
 
 
-def _bag_merge(call: ir.FunctionCall) -> str:
-    # The first bag that has a key gives its value; a merge patch would drop keys whose value is null.
-    bags = [argument("bag_merge", index, arg) for index, arg in enumerate(call.args)]
-    listed = ", ".join(f"map_entries({bag(each)})" for each in bags)
+def _render_bag_merge(call: ir.FunctionCall) -> str:
+    # The first bag with a key determines its value; json_merge_patch would remove keys with null values.
+    bags = [render_argument("bag_merge", index, arg) for index, arg in enumerate(call.args)]
+    listed = ", ".join(f"map_entries({read_bag(each)})" for each in bags)
     return (
         f"list_transform([flatten([{listed}])], lambda _s: to_json(map_from_entries(list_filter(_s, lambda _e, _i: "
         "list_position(list_transform(_s, lambda _f: _f.key), _e.key) = _i))))[1]"
     )
 
 
-def _bag_has_key(b: str, key: str) -> str:
-    path = f"CASE WHEN starts_with({key}, '$.') OR starts_with({key}, '$[') THEN {key} ELSE {_path(key)} END"
+def _render_bag_has_key(b: str, key: str) -> str:
+    path = f"CASE WHEN starts_with({key}, '$.') OR starts_with({key}, '$[') THEN {key} ELSE {_render_path(key)} END"
     return f"CASE WHEN json_type({b}) = 'OBJECT' THEN json_exists({b}, {path}) ELSE false END"
 
 
-def _path(key: str) -> str:
+def _render_path(key: str) -> str:
     return f"'$.\"' || replace({key}, '\"', '\\\"') || '\"'"
 
 
-def _bag_remove_keys(b: str, keys: str) -> str:
+def _render_bag_remove_keys(b: str, keys: str) -> str:
     names = f"CAST(to_json({keys}) AS VARCHAR[])"
-    kept = f"list_filter(map_entries({bag(b)}), lambda _e: NOT list_contains({names}, _e.key))"
+    remaining = f"list_filter(map_entries({read_bag(b)}), lambda _e: NOT list_contains({names}, _e.key))"
     nested = f"len(list_filter({names}, lambda _k: starts_with(_k, '$'))) > 0"
     return (
         f"CASE WHEN {nested} THEN error('bag_remove_keys() with a path is not supported by the embedded query engine') "
-        f"ELSE to_json(map_from_entries({kept})) END"
+        f"ELSE to_json(map_from_entries({remaining})) END"
     )
 
 
-def _bag_set_key(b: str, key: str, value: str) -> str:
-    others = f"list_filter(map_entries({bag(b)}), lambda _e: _e.key <> {key})"
+def _render_bag_set_key(b: str, key: str, value: str) -> str:
+    others = f"list_filter(map_entries({read_bag(b)}), lambda _e: _e.key <> {key})"
     placed = (
-        f"list_transform(map_entries({bag(b)}), lambda _e: CASE WHEN _e.key = {key} THEN "
-        f"{{'key': {key}, 'value': {_value(value)}}} ELSE _e END)"
+        f"list_transform(map_entries({read_bag(b)}), lambda _e: CASE WHEN _e.key = {key} THEN "
+        f"{{'key': {key}, 'value': {_to_dynamic(value)}}} ELSE _e END)"
     )
     return (
         f"CASE WHEN starts_with({key}, '$.') THEN error('bag_set_key() with a path is not supported by the "
         "embedded query engine') "
-        f"WHEN len({others}) < len(map_entries({bag(b)})) THEN to_json(map_from_entries({placed})) "
-        f"ELSE to_json(map_from_entries(list_append(map_entries({bag(b)}), "
-        f"{{'key': {key}, 'value': {_value(value)}}}))) END"
+        f"WHEN len({others}) < len(map_entries({read_bag(b)})) THEN to_json(map_from_entries({placed})) "
+        f"ELSE to_json(map_from_entries(list_append(map_entries({read_bag(b)}), "
+        f"{{'key': {key}, 'value': {_to_dynamic(value)}}}))) END"
     )
 
 
-def _bag_zip(keys: str, values: str) -> str:
+def _render_bag_zip(keys: str, values: str) -> str:
     texts = (
-        f"list_filter(list_transform({array(keys)}, lambda _k, _i: "
-        f"{{'key': _k ->> '$', 'value': {array(values)}[_i], 'kind': json_type(_k), 'at': _i}}), lambda _e: "
+        f"list_filter(list_transform({read_array(keys)}, lambda _k, _i: "
+        f"{{'key': _k ->> '$', 'value': {read_array(values)}[_i], 'kind': json_type(_k), 'at': _i}}), lambda _e: "
         "_e.kind = 'VARCHAR')"
     )
     first = "list_filter(_s, lambda _e, _i: list_position(list_transform(_s, lambda _f: _f.key), _e.key) = _i)"
@@ -284,7 +295,7 @@ def _bag_zip(keys: str, values: str) -> str:
     )
 
 
-def _bag_pack_columns(call: ir.FunctionCall) -> str:
+def _render_bag_pack_columns(call: ir.FunctionCall) -> str:
     pairs: list[ir.Expr] = []
     for arg in call.args:
         name = naming.expression_name(arg)
@@ -294,27 +305,27 @@ def _bag_pack_columns(call: ir.FunctionCall) -> str:
     return render(ir.FunctionCall("bag_pack", tuple(pairs)))
 
 
-def _lists(call: ir.FunctionCall) -> list[str]:
+def _render_lists(call: ir.FunctionCall) -> list[str]:
     return [
-        array(render(arg)) if isinstance(arg, ir.ColumnRef) else f"CAST(to_json({render(arg)}) AS JSON[])"
+        read_array(render(arg)) if isinstance(arg, ir.ColumnRef) else f"CAST(to_json({render(arg)}) AS JSON[])"
         for arg in call.args
     ]
 
 
-def _union(call: ir.FunctionCall) -> str:
-    return f"to_json(kql_each_once(flatten([{', '.join(_lists(call))}])))"
+def _render_union(call: ir.FunctionCall) -> str:
+    return f"to_json(kql_each_once(flatten([{', '.join(_render_lists(call))}])))"
 
 
-def _intersect(call: ir.FunctionCall) -> str:
-    first, *others = _lists(call)
+def _render_intersect(call: ir.FunctionCall) -> str:
+    first, *others = _render_lists(call)
     for other in others:
-        first = once([first, other], lambda a, b: f"list_filter({a}, lambda _e: list_contains({b}, _e))")
+        first = bind_once([first, other], lambda a, b: f"list_filter({a}, lambda _e: list_contains({b}, _e))")
     return f"to_json(kql_each_once({first}))"
 
 
-def _difference(call: ir.FunctionCall) -> str:
-    first, *others = _lists(call)
-    return once(
+def _render_difference(call: ir.FunctionCall) -> str:
+    first, *others = _render_lists(call)
+    return bind_once(
         [first, f"flatten([{', '.join(others)}])"],
         lambda a, b: f"to_json(kql_each_once(list_filter({a}, lambda _e: NOT list_contains({b}, _e))))",
     )

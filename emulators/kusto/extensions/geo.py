@@ -1,10 +1,10 @@
-"""Places on the globe, a sphere as Kusto takes it by default."""
+"""Geospatial functions on a sphere, the default of Kusto."""
 
 from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
 
-from emulators.kusto.extensions.registry import body, form
-from emulators.kusto.extensions.sql import once, render
+from emulators.kusto.extensions.registry import add_body, add_form
+from emulators.kusto.extensions.sql import bind_once, render
 
 SUPPORTED: tuple[str, ...] = (
     "geo_distance_2points",
@@ -15,9 +15,9 @@ SUPPORTED: tuple[str, ...] = (
 )
 
 _RADIUS = 6_371_010.0
-"""Metres: the sphere of Kusto's distances."""
+"""Radius of the sphere in metres, as in Kusto."""
 _BASE_32 = "0123456789bcdefghjkmnpqrstuvwxyz"
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 
 macros: tuple[str, ...] = (
     "CREATE OR REPLACE MACRO kql_on_globe(lon, lat) AS lon BETWEEN -180 AND 180 AND lat BETWEEN -90 AND 90",
@@ -27,7 +27,7 @@ macros: tuple[str, ...] = (
         "pow(sin(radians(lat2 - lat1) / 2), 2) + cos(radians(lat1)) * cos(radians(lat2)) * "
         "pow(sin(radians(lon2 - lon1) / 2), 2)))) END"
     ),
-    # Great circles northwards of the point: an odd number of the rings' edges is crossed from the inside.
+    # A point is inside if a path to the north crosses the edges of the rings an odd number of times.
     (
         "CREATE OR REPLACE MACRO kql_crossings(lon, lat, ring) AS len(list_filter(range(1, len(ring)), lambda _i: "
         "((ring[_i][1] > lon) <> (ring[_i + 1][1] > lon)) AND lat < degrees(atan((tan(radians(ring[_i][2])) * "
@@ -49,64 +49,65 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Teach the translator the functions."""
-    form("geo_distance_2points", (4, 5), _distance)
-    form("geo_point_in_circle", (5,), _in_circle)
-    form("geo_point_in_polygon", (3,), _in_polygon)
-    form("geo_point_to_geohash", (2, 3), _to_geohash)
-    body("geo_geohash_to_central_point", (1,), _from_geohash)
+    """Add the functions to the translator."""
+    add_form("geo_distance_2points", (4, 5), _render_distance)
+    add_form("geo_point_in_circle", (5,), _render_in_circle)
+    add_form("geo_point_in_polygon", (3,), _render_in_polygon)
+    add_form("geo_point_to_geohash", (2, 3), _render_to_geohash)
+    add_body("geo_geohash_to_central_point", (1,), _render_from_geohash)
 
 
-def _reals(call: ir.FunctionCall) -> list[str]:
+def _render_reals(call: ir.FunctionCall) -> list[str]:
     return [f"CAST({render(arg)} AS DOUBLE)" for arg in call.args]
 
 
-def _distance(call: ir.FunctionCall) -> str:
+def _render_distance(call: ir.FunctionCall) -> str:
     if len(call.args) == 5:  # noqa: PLR2004
         if not isinstance(call.args[4], ir.Literal) or call.args[4].value:
             raise KqlUnsupportedError("geo_distance_2points() on a spheroid")
         call = ir.FunctionCall(call.name, call.args[:4])
-    return once(_reals(call), lambda *args: f"kql_distance({', '.join(args)})")
+    return bind_once(_render_reals(call), lambda *args: f"kql_distance({', '.join(args)})")
 
 
-def _in_circle(call: ir.FunctionCall) -> str:
-    return once(_reals(call), lambda *args: f"kql_distance({', '.join(args[:4])}) <= {args[4]}")
+def _render_in_circle(call: ir.FunctionCall) -> str:
+    return bind_once(_render_reals(call), lambda *args: f"kql_distance({', '.join(args[:4])}) <= {args[4]}")
 
 
-def _in_polygon(call: ir.FunctionCall) -> str:
+def _render_in_polygon(call: ir.FunctionCall) -> str:
     point = [f"CAST({render(arg)} AS DOUBLE)" for arg in call.args[:2]]
-    return once([*point, render(call.args[2])], lambda *args: f"kql_in_polygon({', '.join(args)})")
+    return bind_once([*point, render(call.args[2])], lambda *args: f"kql_in_polygon({', '.join(args)})")
 
 
-def _to_geohash(call: ir.FunctionCall) -> str:
+def _render_to_geohash(call: ir.FunctionCall) -> str:
     accuracy = render(call.args[2]) if len(call.args) == 3 else "5"  # noqa: PLR2004
-    return once([*_reals(call)[:2], f"CAST({accuracy} AS BIGINT)"], _geohash)
+    return bind_once([*_render_reals(call)[:2], f"CAST({accuracy} AS BIGINT)"], _render_geohash)
 
 
-def _geohash(lon: str, lat: str, digits: str) -> str:
-    """Interleave the bits of both coordinates, longitude first, five to a digit."""
+def _render_geohash(lon: str, lat: str, digits: str) -> str:
+    """Interleave the bits of both coordinates, longitude first, five bits per digit."""
 
-    def bit(index: str) -> str:
+    def render_bit(index: str) -> str:
         even = f"CAST(floor(({lon} + 180) / 360 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"
         odd = f"CAST(floor(({lat} + 90) / 180 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"
         return f"(CASE WHEN {index} % 2 = 0 THEN {even} ELSE {odd} END)"
 
-    value = " + ".join(f"{bit(f'(5 * _d + {place})')} * {1 << (4 - place)}" for place in range(5))
+    value = " + ".join(f"{render_bit(f'(5 * _d + {place})')} * {1 << (4 - place)}" for place in range(5))
     text = (
         f"array_to_string(list_transform(range(0, least({digits}, 18)), "
         f"lambda _d: substr('{_BASE_32}', CAST({value} AS BIGINT) + 1, 1)), '')"
     )
-    return f"CASE WHEN kql_on_globe({lon}, {lat}) AND {digits} BETWEEN 1 AND {_MOST_DIGITS} THEN {text} ELSE '' END"
+    return f"CASE WHEN kql_on_globe({lon}, {lat}) AND {digits} BETWEEN 1 AND {_MAX_DIGITS} THEN {text} ELSE '' END"
 
 
-def _from_geohash(text: str) -> str:
+def _render_from_geohash(text: str) -> str:
     digit = f"(strpos('{_BASE_32}', substr({text}, CAST(_b // 5 + 1 AS BIGINT), 1)) - 1)"
     bits = f"list_transform(range(0, 5 * length({text})), lambda _b: ({digit} >> CAST(4 - _b % 5 AS INTEGER)) & 1)"
 
-    def axis(parity: int, span: int) -> str:
+    def render_axis(parity: int, span: int) -> str:
         own = f"list_filter({bits}, lambda _v, _i: (_i - 1) % 2 = {parity})"
         parts = f"list_transform({own}, lambda _v, _i: _v * pow(0.5, _i))"
         return f"(coalesce(list_sum({parts}), 0) + pow(0.5, len({own}) + 1)) * {span} - {span // 2}"
 
     valid = f"regexp_full_match({text}, '[{_BASE_32}]{{1,18}}')"
-    return f"CASE WHEN {valid} THEN json_object('type', 'Point', 'coordinates', [{axis(0, 360)}, {axis(1, 180)}]) END"
+    point = f"[{render_axis(0, 360)}, {render_axis(1, 180)}]"
+    return f"CASE WHEN {valid} THEN json_object('type', 'Point', 'coordinates', {point}) END"

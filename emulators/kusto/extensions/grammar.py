@@ -1,4 +1,7 @@
-"""What Kusto's grammar has and the translator's lacks: completed token by token, so that positions stay the text's."""
+"""Lexer for syntax of Kusto that the grammar of the translator library lacks.
+
+It replaces and inserts tokens, so that the positions of all others remain those of the text.
+"""
 
 from collections import deque
 from typing import Any
@@ -10,7 +13,7 @@ from duckdb_kql._antlr.KqlLexer import KqlLexer
 from emulators.kusto.extensions.library import replace
 
 NOTHING = "\N{SYMBOL FOR NULL}"
-"""Stands for the expressions of a bare ``serialize`` and for the star of an output schema; no query can spell it."""
+"""Placeholder for the expressions of ``serialize`` without arguments and for the star of an output schema."""
 
 macros: tuple[str, ...] = ()
 _ENDS = frozenset({KqlLexer.BAR, KqlLexer.CLOSEPAREN, KqlLexer.CLOSEBRACE, KqlLexer.SEMICOLON, Token.EOF})
@@ -21,7 +24,7 @@ _BEGINS = frozenset({KqlLexer.BAR, KqlLexer.OPENPAREN})
 
 
 class CompletingLexer(KqlLexer):
-    """Gives a bare ``serialize``, ``parse-kv`` and the star of a schema the forms that the grammar insists on."""
+    """Lexer that rewrites ``serialize`` without arguments, ``parse-kv`` and the star of an output schema."""
 
     def __init__(self, text: Any) -> None:
         super().__init__(text)
@@ -34,12 +37,12 @@ class CompletingLexer(KqlLexer):
         self._bounds: list[int] = []
 
     def nextToken(self) -> Token:  # noqa: N802  the runtime's interface
-        """Return the next token, hidden ones included."""
+        """Return the next token, including hidden ones."""
         token = self._ahead.popleft() if self._ahead else super().nextToken()
         if token.channel != Token.DEFAULT_CHANNEL:
             return token
         if token.type == KqlLexer.SERIALIZE and self._before in _BEGINS:
-            self._complete(token)
+            self._complete_serialize(token)
         elif token.type == KqlLexer.PARSEKV and self._before in _BEGINS:
             self._in_parse_kv = True
         elif self._in_parse_kv and token.type in (KqlLexer.AS, KqlLexer.BAR):
@@ -50,16 +53,18 @@ class CompletingLexer(KqlLexer):
         elif self._in_parse_kv and token.text in _PROPERTIES:
             token.type = KqlLexer.IDENTIFIER
         elif token.type == KqlLexer.ASTERISK and (self._earlier, self._before) == (KqlLexer.COLON, KqlLexer.OPENPAREN):
-            self._ahead.extendleft([_instead(token, KqlLexer.LONG, "long"), _instead(token, KqlLexer.COLON, ":")])
-            token = _instead(token, KqlLexer.IDENTIFIER, NOTHING)
-        elif self._names_column(token):
+            self._ahead.extendleft(
+                [_replace_token(token, KqlLexer.LONG, "long"), _replace_token(token, KqlLexer.COLON, ":")]
+            )
+            token = _replace_token(token, KqlLexer.IDENTIFIER, NOTHING)
+        elif self._is_column_name(token):
             token.type = KqlLexer.IDENTIFIER
-        token = self._enclosed(token)
+        token = self._add_parentheses(token)
         self._earlier, self._before = self._before, token.type
         return token
 
-    def _names_column(self, token: Token) -> bool:
-        """Return whether a word that is also a keyword can only be a name here, as Data Explorer's parser takes it."""
+    def _is_column_name(self, token: Token) -> bool:
+        """Return whether a keyword can only be a name here, as in Data Explorer."""
         if token.type == KqlLexer.RENDER:
             self._in_render = True
         if token.type == KqlLexer.TITLE:
@@ -72,12 +77,12 @@ class CompletingLexer(KqlLexer):
             ahead += 1
         return bool(self._input.LA(ahead) == ord("("))
 
-    def _enclosed(self, token: Token) -> Token:
-        """Put each bound of ``between`` into parentheses: the grammar takes an expression there only so."""
+    def _add_parentheses(self, token: Token) -> Token:
+        """Add parentheses to each bound of ``between``, because the grammar accepts expressions only in parentheses."""
         if token.type == KqlLexer.OPENPAREN:
             self._depth += 1
             if self._before in _RANGES:
-                self._ahead.appendleft(_instead(token, KqlLexer.OPENPAREN, "("))
+                self._ahead.appendleft(_replace_token(token, KqlLexer.OPENPAREN, "("))
                 self._bounds.append(self._depth + 1)
             return token
         if token.type not in (KqlLexer.DOTDOT, KqlLexer.CLOSEPAREN):
@@ -89,28 +94,28 @@ class CompletingLexer(KqlLexer):
         if token.type == KqlLexer.CLOSEPAREN:
             self._bounds.pop()
         else:
-            self._ahead.appendleft(_instead(token, KqlLexer.OPENPAREN, "("))
+            self._ahead.appendleft(_replace_token(token, KqlLexer.OPENPAREN, "("))
         self._ahead.appendleft(token)
-        return _instead(token, KqlLexer.CLOSEPAREN, ")")
+        return _replace_token(token, KqlLexer.CLOSEPAREN, ")")
 
-    def _complete(self, serialize: Token) -> None:
+    def _complete_serialize(self, serialize: Token) -> None:
         ahead = []
         while True:
             ahead.append(super().nextToken())
             if ahead[-1].channel == Token.DEFAULT_CHANNEL:
                 break
         if ahead[-1].type in _ENDS and not (self._before == KqlLexer.OPENPAREN and ahead[-1].type != KqlLexer.BAR):
-            ahead.insert(0, _instead(serialize, KqlLexer.IDENTIFIER, NOTHING))
+            ahead.insert(0, _replace_token(serialize, KqlLexer.IDENTIFIER, NOTHING))
         self._ahead.extend(ahead)
 
 
-def _instead(token: Token, kind: int, text: str) -> Token:
-    """Return a token that stands where another does."""
-    standing = token.clone()
-    standing.type, standing.text = kind, text
-    return standing
+def _replace_token(token: Token, kind: int, text: str) -> Token:
+    """Return a new token at the position of another."""
+    replacement = token.clone()
+    replacement.type, replacement.text = kind, text
+    return replacement
 
 
 def install() -> None:
-    """Make the translator read its texts through the completing lexer."""
+    """Make the translator library use this lexer."""
     replace(parser, "KqlLexer", lambda _: CompletingLexer)

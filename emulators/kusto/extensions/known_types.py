@@ -1,13 +1,18 @@
-"""What is known of the types of expressions before DuckDB sees them.
+"""Types of expressions that are known before DuckDB binds the SQL, and shorter SQL where they allow it.
 
-The translator knows names, not types, so it asks each value for its type where a name may mean a dynamic. A column that
-is of one type in each table that has it, and whose name nothing in the query gives to anything else, needs no such
-question; the SQL is half as long, which is most of what a small query costs.
+The translator library knows names but not types. Where a name may refer to a dynamic, its SQL tests the type of each
+value. A column needs no such test if it has the same type in all tables and if the query gives its name to no other
+value. The SQL is then half as long, which saves most of the time of a small query.
+
+In Kusto ``==`` is false for a null; in SQL it is null, and the library corrects that. A ``where`` removes the row in
+both cases, so the comparisons at its top need no correction. DuckDB can then skip row groups by their minimum and
+maximum.
 """
 
+import collections
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from duckdb_kql import ir, translate
@@ -19,8 +24,6 @@ from emulators.kusto.extensions.library import replace
 from emulators.kusto.extensions.make_series import MakeSeries
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
 from emulators.kusto.tables import FINITE_OR_INFINITE
-
-macros: tuple[str, ...] = ()
 
 _NONE: Mapping[str, str] = {}
 _TYPES: State[Mapping[str, str]] = State("emulators.kusto.types", lambda: _NONE)
@@ -45,38 +48,39 @@ _RESULT_OF = {name: kind for kind, names in _RESULTS.items() for name in names}
 _ALIASES = {"double": "real", "boolean": "bool", "date": "datetime", "time": "timespan"}
 _READING = (ir.ColumnRef, ir.Literal, ir.Parameter, ir.FunctionCall, ir.BinaryOp, ir.UnaryOp, ir.JoinKey, ir.LetRef,
             ir.PathStep, ir.TableRef, ir.InList, ir.HasList)  # fmt: skip
-"""Nodes whose texts name no column that comes into being."""
+"""Nodes whose texts are not names of new columns."""
 _KNOWN_OPERATORS = (ir.Where, ir.Project, ir.Extend, ir.Take, ir.Sort, ir.Top, ir.Count, ir.Distinct, ir.Join,
                     ir.Lookup, ir.Union, ir.MvExpand, ir.Parse, ir.ProjectAway, ir.ProjectRename, ir.Summarize,
                     MakeSeries, SelectColumns, TakeRows, DistinctRows)  # fmt: skip
 _KNOWN_SOURCES = (ir.TableRef, ir.DataTable, ir.PrintSource, ir.RangeSource)
 
 
-def install() -> None:
-    """Make the translator look names up among the known texts."""
-    replace(translate, "_may_be_dynamic", _may_be_dynamic)
-    replace(translate, "render_kql_tostring", _tostring)
-    # Arithmetic of int is of long.
-    replace(translate, "_is_int_expr", lambda default: lambda node: default(node) or kind_of(node) == "int")
+def _install_types() -> None:
+    """Use the known types in the translator library."""
+    replace(translate, "_may_be_dynamic", _wrap_may_be_dynamic)
+    replace(translate, "render_kql_tostring", _wrap_tostring)
+    # The result of arithmetic on int is long.
+    replace(translate, "_is_int_expr", lambda default: lambda node: default(node) or infer_type(node) == "int")
 
 
 @contextlib.contextmanager
-def known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None]:
-    """Translate one query with what is known about its names.
+def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None]:
+    """Provide the known types of columns while a query is translated.
 
     Args:
         query: the lowered query.
-        types: DuckDB's type of each column that is of one type in every table that has it.
+        types: DuckDB's type of each column that has the same type in all tables.
     """
-    given = _given_names(query)
-    # A join calls the second of two columns of a name by that name and a number.
-    kept = {} if given is None else {n: t for n, t in types.items() if n not in given and not n[-1:].isdigit()}
-    with _TYPES.bound(kept):
+    assigned = _find_assigned_names(query)
+    # A join appends a number to the name of the second of two columns with the same name.
+    usable = assigned is not None
+    known = {n: t for n, t in types.items() if n not in (assigned or ()) and not n[-1:].isdigit()} if usable else {}
+    with _TYPES.bound(known):
         yield
 
 
-def kind_of(expr: ir.Expr) -> str | None:
-    """Return Kusto's name of an expression's type, None where it is not known yet."""
+def infer_type(expr: ir.Expr) -> str | None:
+    """Return the Kusto type of an expression, None if it is unknown."""
     match expr:
         case ir.Literal() | ir.Parameter():
             return _ALIASES.get(expr.kind, expr.kind)
@@ -87,17 +91,17 @@ def kind_of(expr: ir.Expr) -> str | None:
         case ir.FunctionCall():
             return _RESULT_OF.get(expr.name.lower())
         case ir.UnaryOp(op="-"):
-            return kind_of(expr.operand)
+            return infer_type(expr.operand)
     return None
 
 
-def may_be_nan(expr: ir.Expr) -> bool:
-    """Return whether a real may be a NaN; only columns are known that hold none."""
+def can_be_nan(expr: ir.Expr) -> bool:
+    """Return whether a real can be NaN; false only for columns that are known to contain none."""
     return not isinstance(expr, ir.ColumnRef) or _TYPES.get().get(expr.name) != FINITE_OR_INFINITE
 
 
-def _given_names(query: ir.Query) -> set[str] | None:
-    """Return every name that the query may give to a value, None where it cannot be told."""
+def _find_assigned_names(query: ir.Query) -> set[str] | None:
+    """Return the names that the query may assign to values, None if an operator is unknown."""
     names: set[str] = set()
     stack: list[Any] = [query]
     seen: set[int] = set()
@@ -109,42 +113,42 @@ def _given_names(query: ir.Query) -> set[str] | None:
             names.add(node)
         elif dataclasses.is_dataclass(node) and id(node) not in seen:
             seen.add(id(node))
-            if _is_unknown(node):
+            if _is_unknown_operator(node):
                 return None
-            stack.extend(_members(node))
+            stack.extend(_field_values(node))
             if isinstance(node, ir.NamedExpr) and node.name is None and not isinstance(node.expr, ir.ColumnRef):
-                names.add(_name_of(node.expr))
+                names.add(_infer_name(node.expr))
     return names
 
 
-def _is_unknown(node: object) -> bool:
+def _is_unknown_operator(node: object) -> bool:
     if isinstance(node, ir.Operator):
         return not isinstance(node, _KNOWN_OPERATORS)
     return isinstance(node, ir.Source) and not isinstance(node, _KNOWN_SOURCES)
 
 
-def _members(node: Any) -> Iterator[Any]:
+def _field_values(node: Any) -> Iterator[Any]:
     values = (getattr(node, field.name) for field in dataclasses.fields(node))
     if isinstance(node, _READING):
         return (value for value in values if not isinstance(value, str))
     return values
 
 
-def _name_of(expr: ir.Expr) -> str:
+def _infer_name(expr: ir.Expr) -> str:
     try:
         return naming.expression_name(expr) or ""
     except KqlError:
-        return ""  # it has no name of its own to collide with; whoever needs one will say so
+        return ""  # the expression has no name that could collide; a missing name is reported elsewhere
 
 
-def _may_be_dynamic(default: Callable[[ir.Expr], bool]) -> Callable[[ir.Expr], bool]:
+def _wrap_may_be_dynamic(default: Callable[[ir.Expr], bool]) -> Callable[[ir.Expr], bool]:
     def may_be_dynamic(node: ir.Expr) -> bool:
         return default(node) and not (isinstance(node, ir.ColumnRef) and _TYPES.get().get(node.name, "JSON") != "JSON")
 
     return may_be_dynamic
 
 
-def _tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _wrap_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def tostring(node: ir.Expr) -> str:
         return f"coalesce({translate.render_expr(node)}, '')" if _is_text(node) else default(node)
 
@@ -153,3 +157,82 @@ def _tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
 
 def _is_text(node: ir.Expr) -> bool:
     return isinstance(node, ir.ColumnRef) and _TYPES.get().get(node.name) == "VARCHAR"
+
+
+type Operands = Sequence[tuple[ir.Expr, str]]
+
+_TOP: State[frozenset[int]] = State("emulators.kusto.top_of_filter", frozenset)
+"""Ids of the left operands of the comparisons at the top of the filter that is rendered."""
+
+
+def _install_filters() -> None:
+    """Render the comparisons at the top of filters without the correction for nulls."""
+    replace(translate, "render_operator", _wrap_render_operator)
+    replace(translate, "_apply_null_semantics", _wrap_apply_null_semantics)
+    replace(translate, "_in_result", _wrap_in_result)
+
+
+def _wrap_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+    def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
+        if not isinstance(op, ir.Where):
+            return default(op, prev, cols)
+        with _TOP.bound(_find_top_operands(op.predicate)):
+            return default(op, prev, cols)
+
+    return render_operator
+
+
+def _find_top_operands(predicate: ir.Expr) -> frozenset[int]:
+    """Return the ids of the left operands of the comparisons at the top of a filter that occur in it only once."""
+    counts = collections.Counter(map(id, _iterate_visits(predicate)))
+    lefts = (each.left if isinstance(each, ir.BinaryOp) else each.value for each in _find_comparisons(predicate))
+    return frozenset(id(left) for left in lefts if counts[id(left)] == 1)
+
+
+def _find_comparisons(predicate: ir.Expr) -> Iterator[ir.BinaryOp | ir.InList]:
+    if isinstance(predicate, ir.BinaryOp) and predicate.op == "and":
+        yield from _find_comparisons(predicate.left)
+        yield from _find_comparisons(predicate.right)
+    elif isinstance(predicate, ir.BinaryOp | ir.InList):
+        yield predicate
+
+
+def _iterate_visits(root: object) -> Iterator[object]:
+    """Yield a node as often as it is referenced, its parts once."""
+    stack: list[Any] = [root]
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tuple | list):
+            stack.extend(node)
+        elif dataclasses.is_dataclass(node):
+            yield node
+            if id(node) not in seen:
+                seen.add(id(node))
+                stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
+
+
+def _wrap_apply_null_semantics(default: Callable[..., str]) -> Callable[..., str]:
+    def apply(rendered: str, when_null: str, operands: Operands) -> str:
+        left, _ = operands[0]
+        bare = when_null == "FALSE" and id(left) in _TOP.get()
+        return rendered if bare else default(rendered, when_null, operands)
+
+    return apply
+
+
+def _wrap_in_result(default: Callable[..., str]) -> Callable[..., str]:
+    def in_result(sql: str, node: ir.InList, value: str) -> str:
+        bare = not node.negated and id(node.value) in _TOP.get()
+        return sql if bare else default(sql, node, value)
+
+    return in_result
+
+
+macros: tuple[str, ...] = ()
+
+
+def install() -> None:
+    """Add the functions and operators of this module to the translator."""
+    _install_types()
+    _install_filters()

@@ -1,6 +1,6 @@
-"""The translator's inner parts, which it does not offer publicly: one place to look when its version changes.
+"""Private names of the translator library that the extensions use; the module to check when its version changes.
 
-They are looked up at each call, so that every family sees what another has put in their place.
+The names are looked up at each call, so that every extension sees the replacements of the others.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from duckdb_kql import lower, translate
 
 
 class Internals:
-    """The names of a module that begin with an underscore, without it."""
+    """Access to the private names of a module, without their underscore."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -21,11 +21,11 @@ class Internals:
 
 
 reader = Internals(lower)
-"""From the parse tree to the intermediate representation."""
+"""Conversion of the parse tree to the intermediate representation."""
 writer = Internals(translate)
-"""From there to SQL."""
+"""Conversion of the intermediate representation to SQL."""
 
 
 def replace(module: ModuleType, name: str, wrap: Callable[[Any], Any]) -> None:
-    """Put ``wrap`` of what a module calls ``name`` in its place."""
+    """Replace the attribute ``name`` of a module by the result of ``wrap`` for its value."""
     setattr(module, name, wrap(getattr(module, name)))

@@ -1,107 +1,112 @@
-"""Names on the left of ``=``: lists of them, and names inside calls."""
+"""Column names: lists of names on the left of ``=``, named arguments, and functions over the columns of the input."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from duckdb_kql import ir, lower
+from duckdb_kql import ir, lower, schema
 from duckdb_kql.errors import KqlUnsupportedError
 
-from emulators.kusto.errors import semantic_error, unsupported
+from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, replace
-from emulators.kusto.extensions.tree import children, find, kind_of, position
+from emulators.kusto.extensions.tree import child_rules, find_rules, rule_name, source_position
 
-macros: tuple[str, ...] = ()
+SUPPORTED: tuple[str, ...] = (
+    "column_ifexists",
+    "columnifexists",
+    "pack_all",
+)
 
-type Expansion = Callable[["NamesExpr"], list[ir.NamedExpr]]
-TUPLES: dict[str, Expansion] = {}
-"""Scalar functions of several results: how ``(a, b) = f(x)`` becomes one named expression for each name."""
+
+type Expansion = Callable[["NameListExpr"], list[ir.NamedExpr]]
+MULTI_RESULT_FUNCTIONS: dict[str, Expansion] = {}
+"""Scalar functions with several results: they expand ``(a, b) = f(x)`` into one named expression per name."""
 
 
 @dataclasses.dataclass(frozen=True)
-class NamesExpr(ir.NamedExpr):
-    """``(a, b) = expression``; ``name`` is the first of the names."""
+class NameListExpr(ir.NamedExpr):
+    """``(a, b) = expression``; ``name`` is the first name."""
 
     names: tuple[str, ...] = ()
 
 
-def install() -> None:
-    """Lower lists of names, and refuse names where the translator would drop them."""
-    replace(lower, "_lower_named", _lower_named)
-    replace(lower, "_lower_operator", _lower_operator)
-    replace(lower, "_lower_source", _lower_source)
-    replace(lower, "_lower_function_call", _lower_function_call)
+def _install_names() -> None:
+    """Lower lists of names, and reject names that the translator library would ignore."""
+    replace(lower, "_lower_named", _wrap_lower_named)
+    replace(lower, "_lower_operator", _wrap_lower_operator)
+    replace(lower, "_lower_source", _wrap_lower_source)
+    replace(lower, "_lower_function_call", _wrap_lower_function_call)
 
 
-def _lower_named(default: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
+def _wrap_lower_named(default: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
     def lower_named(node: Any) -> ir.NamedExpr:
         inner = reader.collapse(node)
-        parts = children(inner)
-        lists = find(parts[0], "NamedExpressionNameList") if len(parts) == 2 else []  # noqa: PLR2004
-        if kind_of(inner) not in ("NamedExpression", "ArgumentExpression") or not lists:
+        parts = child_rules(inner)
+        lists = find_rules(parts[0], "NamedExpressionNameList") if len(parts) == 2 else []  # noqa: PLR2004
+        if rule_name(inner) not in ("NamedExpression", "ArgumentExpression") or not lists:
             return default(node)
         names = tuple(reader.find_names(lists[0]))
-        return NamesExpr(reader.lower_expr(parts[1]), names[0], names)
+        return NameListExpr(reader.lower_expr(parts[1]), names[0], names)
 
     return lower_named
 
 
-def _lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _wrap_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def lower_operator(node: Any) -> Any:
         op = default(node)
         if isinstance(op, ir.Extend | ir.Project):
-            return dataclasses.replace(op, expressions=tuple(_expanded(op.expressions)))
+            return dataclasses.replace(op, expressions=tuple(_expand_lists(op.expressions)))
         if isinstance(op, ir.Summarize):
-            _refuse_lists(op.by, node)
+            _reject_lists(op.by, node)
         elif dataclasses.is_dataclass(op):
-            _refuse_lists(getattr(op, "expressions", ()), node)
+            _reject_lists(getattr(op, "expressions", ()), node)
         return op
 
     return lower_operator
 
 
-def _lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
+def _wrap_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
     def lower_source(node: Any) -> ir.Source:
         source = default(node)
         if isinstance(source, ir.PrintSource):
-            return dataclasses.replace(source, expressions=tuple(_expanded(source.expressions)))
+            return dataclasses.replace(source, expressions=tuple(_expand_lists(source.expressions)))
         return source
 
     return lower_source
 
 
-def _expanded(expressions: tuple[ir.NamedExpr, ...]) -> Iterator[ir.NamedExpr]:
+def _expand_lists(expressions: tuple[ir.NamedExpr, ...]) -> Iterator[ir.NamedExpr]:
     for named in expressions:
-        if not isinstance(named, NamesExpr):
+        if not isinstance(named, NameListExpr):
             yield named
             continue
         name = named.expr.name.lower() if isinstance(named.expr, ir.FunctionCall) else ""
-        if name not in TUPLES:
-            raise unsupported("a list of names on the left of =", f"{name or 'the expression'} has one result")
-        yield from TUPLES[name](named)
+        if name not in MULTI_RESULT_FUNCTIONS:
+            raise unsupported_error("a list of names on the left of =", f"{name or 'the expression'} has one result")
+        yield from MULTI_RESULT_FUNCTIONS[name](named)
 
 
-def _refuse_lists(expressions: tuple[Any, ...], node: Any) -> None:
-    if any(isinstance(named, NamesExpr) for named in expressions):
-        raise unsupported("a list of names on the left of =", position=position(node))
+def _reject_lists(expressions: tuple[Any, ...], node: Any) -> None:
+    if any(isinstance(named, NameListExpr) for named in expressions):
+        raise unsupported_error("a list of names on the left of =", position=source_position(node))
 
 
-def _lower_function_call(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _wrap_lower_function_call(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_function_call(node: Any) -> ir.Expr:
-        parts = children(node)
-        if len(parts) > 1 and any(argument_name(part) for part in parts[1:]):
-            return _named_call(node, parts)
+        parts = child_rules(node)
+        if len(parts) > 1 and any(find_argument_name(part) for part in parts[1:]):
+            return _lower_named_call(node, parts)
         return default(node)
 
     return lower_function_call
 
 
-def _named_call(node: Any, parts: list[Any]) -> ir.Expr:
+def _lower_named_call(node: Any, parts: list[Any]) -> ir.Expr:
     name = parts[0].getText()
     declared = reader.LET_FUNCTIONS_STATE.get().get(name)
     if declared is None or declared.body is None:
-        raise unsupported(f"a named argument of {name[:100]}()", position=position(node))
-    args = ordered_arguments(name, [parameter for parameter, _ in declared.parameters], parts[1:])
+        raise unsupported_error(f"a named argument of {name[:100]}()", position=source_position(node))
+    args = order_arguments(name, [parameter for parameter, _ in declared.parameters], parts[1:])
     filled = []
     for (parameter, default), arg in zip(declared.parameters, args, strict=True):
         if arg is None and default is None:
@@ -111,32 +116,120 @@ def _named_call(node: Any, parts: list[Any]) -> ir.Expr:
     return inlined
 
 
-def ordered_arguments(function: str, parameters: list[str], nodes: list[Any]) -> list[Any | None]:
-    """Return the argument node of each parameter, None where there is none; names may follow positions.
+def order_arguments(function: str, parameters: list[str], nodes: list[Any]) -> list[Any | None]:
+    """Return the argument node of each parameter, None if it is missing; named arguments follow positional ones.
 
     Raises:
-        QueryError: a name is unknown or comes twice, or there are too many arguments.
+        QueryError: a name is unknown or repeated, or the call has too many arguments.
     """
     found: dict[str, Any] = {}
     for index, node in enumerate(nodes):
-        name = argument_name(node) or (parameters[index] if index < len(parameters) else None)
+        name = find_argument_name(node) or (parameters[index] if index < len(parameters) else None)
         if name not in parameters or name in found:
             which = "more arguments than parameters" if name is None else f"no parameter to take {name[:100]!r}"
-            raise semantic_error(f"{function[:100]}(): there are {which}", inner="SEM0219", position=position(node))
-        found[str(name)] = _value(node)
+            raise semantic_error(
+                f"{function[:100]}(): there are {which}", inner="SEM0219", position=source_position(node)
+            )
+        found[str(name)] = _argument_value(node)
     return [found.get(parameter) for parameter in parameters]
 
 
-def argument_name(node: Any) -> str | None:
-    """Return the name in ``name = value``, None where an argument has none."""
+def find_argument_name(node: Any) -> str | None:
+    """Return the name in ``name = value``, None for a positional argument."""
     inner = reader.collapse(node)
-    parts = children(inner)
-    if kind_of(inner) in ("NamedExpression", "ArgumentExpression") and len(parts) == 2:  # noqa: PLR2004
+    parts = child_rules(inner)
+    if rule_name(inner) in ("NamedExpression", "ArgumentExpression") and len(parts) == 2:  # noqa: PLR2004
         names: list[str] = reader.find_names(parts[0])
         return names[0] if names else str(parts[0].getText()).rstrip("= ")
     return None
 
 
-def _value(node: Any) -> Any:
+def _argument_value(node: Any) -> Any:
     inner = reader.collapse(node)
-    return children(inner)[1] if argument_name(node) else inner
+    return child_rules(inner)[1] if find_argument_name(node) else inner
+
+
+def _install_columns() -> None:
+    """Replace the functions when the library resolves the names of an operator's input."""
+    replace(schema, "resolve_let_refs", _wrap_resolve)
+
+
+def _wrap_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+    def resolve(op: ir.Operator, cols: list[str] | None) -> ir.Operator:
+        resolved: ir.Operator = _Resolution(cols).resolve(op)
+        return default(resolved, cols)
+
+    return resolve
+
+
+class _Resolution:
+    """Pass over an operator that preserves shared nodes."""
+
+    def __init__(self, cols: Sequence[str] | None) -> None:
+        self._cols = cols
+        self._done: dict[int, Any] = {}
+
+    def resolve(self, node: Any) -> Any:
+        if isinstance(node, ir.Query) or not isinstance(node, ir.Node | tuple):
+            return node
+        if id(node) not in self._done:
+            # The reference to the original prevents that another node gets the same id.
+            self._done[id(node)] = node, self._resolve_node(node)
+        return self._done[id(node)][1]
+
+    def _resolve_node(self, node: Any) -> Any:
+        if isinstance(node, tuple):
+            parts = tuple(map(self.resolve, node))
+            return node if all(new is old for new, old in zip(parts, node, strict=True)) else parts
+        if isinstance(node, ir.NamedExpr) and node.name is None and _is_optional(node.expr):
+            raise unsupported_error("column_ifexists() without a name for the column", "write x = column_ifexists(...)")
+        if isinstance(node, ir.FunctionCall) and node.name.lower() in _FUNCTIONS:
+            return self._resolve_call(node)
+        changed = {
+            field.name: new
+            for field in dataclasses.fields(node)
+            if (new := self.resolve(old := getattr(node, field.name))) is not old
+        }
+        return dataclasses.replace(node, **changed) if changed else node
+
+    def _resolve_call(self, call: ir.FunctionCall) -> ir.Expr:
+        if self._cols is None:
+            raise unsupported_error(f"{call.name}()", "the columns of its input depend on the data")
+        return _FUNCTIONS[call.name.lower()](call, self._cols)
+
+
+def _is_optional(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.FunctionCall) and expr.name.lower() in ("column_ifexists", "columnifexists")
+
+
+def _resolve_column_ifexists(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
+    if len(call.args) != 2:  # noqa: PLR2004
+        raise semantic_error("column_ifexists(): function expects 2 argument(s)", inner="SEM0219")
+    name, otherwise = call.args
+    text = name.value if isinstance(name, ir.Literal) else name.name if isinstance(name, ir.ColumnRef) else None
+    if not isinstance(text, str):
+        raise semantic_error("column_ifexists(): the name must be a literal")
+    return ir.ColumnRef(text) if text in cols else otherwise
+
+
+def _resolve_pack_all(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
+    if call.args and not (isinstance(call.args[0], ir.Literal) and call.args[0].value is False):
+        raise unsupported_error("pack_all() without empty values")
+    pairs = [part for name in cols for part in (ir.Literal(name, "string"), ir.ColumnRef(name))]
+    return ir.FunctionCall("bag_pack", tuple(pairs))
+
+
+_FUNCTIONS: dict[str, Callable[[ir.FunctionCall, Sequence[str]], ir.Expr]] = {
+    "column_ifexists": _resolve_column_ifexists,
+    "columnifexists": _resolve_column_ifexists,
+    "pack_all": _resolve_pack_all,
+}
+
+
+macros: tuple[str, ...] = ()
+
+
+def install() -> None:
+    """Add the functions and operators of this module to the translator."""
+    _install_names()
+    _install_columns()

@@ -1,4 +1,4 @@
-"""Which aggregations follow a sort: SQL forgets the order of rows there, Kusto's lists keep it."""
+"""Aggregations that depend on the order of their input: SQL does not preserve it, Kusto's lists do."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -19,15 +19,15 @@ macros: tuple[str, ...] = ()
 
 @dataclasses.dataclass(frozen=True)
 class OrderedSummarize(ir.Summarize):
-    """A summarize over sorted rows whose lists show their order."""
+    """``summarize`` over sorted rows with lists in the order of the rows."""
 
 
 def install() -> None:
-    """Mark such aggregations in every lowered query."""
-    replace(lower, "_lower", _marking)
+    """Mark these aggregations in every lowered query."""
+    replace(lower, "_lower", _wrap_lower)
 
 
-def _marking(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _wrap_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_query(*args: Any) -> ir.Query:
         query = default(*args)
         _mark(query, {}, set())
@@ -37,15 +37,15 @@ def _marking(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
 
 
 def _mark(query: ir.Query, sorted_lets: Mapping[str, bool], seen: set[int]) -> bool:
-    """Mark the aggregations of a query and of those inside it, and return whether its rows come sorted."""
+    """Mark the aggregations of a query and its subqueries, and return whether its rows are sorted."""
     known = dict(sorted_lets)
     for name, bound in query.lets:
         known[name] = isinstance(bound, ir.Query) and _mark(bound, known, seen)
-    for inner in _queries((query.source, query.operators), seen):
+    for inner in _find_queries((query.source, query.operators), seen):
         _mark(inner, known, seen)
     is_sorted = isinstance(query.source, ir.TableRef) and known.get(query.source.name, False)
     for index, op in enumerate(query.operators):
-        if type(op) is ir.Summarize and is_sorted and shows_order(op):
+        if type(op) is ir.Summarize and is_sorted and is_order_sensitive(op):
             query.operators[index] = OrderedSummarize(op.aggregates, op.by)
         is_sorted = _is_sorted_after(op, before=is_sorted)
     return is_sorted
@@ -57,18 +57,18 @@ def _is_sorted_after(op: ir.Operator, *, before: bool) -> bool:
     return before and not isinstance(op, _UNORDERED)
 
 
-def shows_order(op: ir.Summarize) -> bool:
-    """Return whether a list among the aggregates shows in which order the rows came."""
-    calls = (node for node in _nodes(op.aggregates, set()) if isinstance(node, ir.FunctionCall))
+def is_order_sensitive(op: ir.Summarize) -> bool:
+    """Return whether an aggregate depends on the order of the rows."""
+    calls = (node for node in _iterate_nodes(op.aggregates, set()) if isinstance(node, ir.FunctionCall))
     return any(call.name.lower() in ORDER_SENSITIVE for call in calls)
 
 
-def _queries(root: object, seen: set[int]) -> Iterator[ir.Query]:
-    return (node for node in _nodes(root, seen) if isinstance(node, ir.Query))
+def _find_queries(root: object, seen: set[int]) -> Iterator[ir.Query]:
+    return (node for node in _iterate_nodes(root, seen) if isinstance(node, ir.Query))
 
 
-def _nodes(root: object, seen: set[int]) -> Iterator[object]:
-    """Yield every node once, queries without what is in them."""
+def _iterate_nodes(root: object, seen: set[int]) -> Iterator[object]:
+    """Yield every node once, without the contents of subqueries."""
     stack: list[object] = [root]
     while stack:
         node = stack.pop()

@@ -1,16 +1,16 @@
-"""``parse-kv``: columns out of a text of keys and values."""
+"""Operator ``parse-kv``: columns from a text of keys and values."""
 
 import dataclasses
 from typing import Any
 
 from duckdb_kql import ir, translate
 
-from emulators.kusto.errors import semantic_error, unsupported
+from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
-from emulators.kusto.extensions.sql import quoted, render
-from emulators.kusto.extensions.tree import children, find, kind_of, position
-from emulators.kusto.extensions.window_plan import free_prefix
+from emulators.kusto.extensions.sql import quote_text, render
+from emulators.kusto.extensions.tree import child_rules, find_rules, rule_name, source_position
+from emulators.kusto.extensions.window_plan import find_free_prefix
 
 SUPPORTED: tuple[str, ...] = ("parse-kv (pair_delimiter and kv_delimiter, or regex)",)
 
@@ -31,13 +31,13 @@ _CONVERSIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class ParseKv(PipelineOperator):
-    """The operator.
+    """Operator ``parse-kv``.
 
     Attributes:
-        text: what is parsed.
+        text: expression of the text to parse.
         keys: name and Kusto type of each column.
-        delimiters: between pairs, and between key and value; empty where there is a pattern.
-        pattern: of two groups, a key and its value.
+        delimiters: delimiters of pairs, and of key and value; empty with a pattern.
+        pattern: regular expression with two groups, for key and value.
     """
 
     text: ir.Expr
@@ -46,67 +46,71 @@ class ParseKv(PipelineOperator):
     pattern: str = ""
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the rows with a column for each key; of a key that comes again the first value counts."""
-        pairs = f"{free_prefix(self.columns(cols))}p"
+        """Return the rows with a column for each key; of a repeated key the first value is used."""
+        pairs = f"{find_free_prefix(self.columns(cols))}p"
         names = dict(self.keys)
         chosen = ", ".join(
-            f"{self._value(name, names[name], pairs)} AS {translate.quote_ident(name)}"
+            f"{self._render_value(name, names[name], pairs)} AS {translate.quote_ident(name)}"
             if name in names
             else translate.quote_ident(name)
             for name in self.columns(cols)
         )
-        return f"SELECT {chosen} FROM (SELECT *, {self._pairs()} AS {pairs} FROM {prev})"  # noqa: S608  quoted, rendered
+        return f"SELECT {chosen} FROM (SELECT *, {self._render_pairs()} AS {pairs} FROM {prev})"  # noqa: S608  quoted, rendered
 
     def columns(self, cols: list[str]) -> list[str]:
         """Return the input's columns and one for each key."""
         return [*cols, *(name for name, _ in self.keys if name not in cols)]
 
-    def substituted(self, substitute: Substitute) -> "ParseKv":
-        """Return the operator with the names in its text bound."""
+    def replace_expressions(self, substitute: Substitute) -> "ParseKv":
+        """Return the operator with the names in its text replaced."""
         return dataclasses.replace(self, text=substitute(self.text))
 
-    def _pairs(self) -> str:
+    def _render_pairs(self) -> str:
         text = render(self.text)
         if not self.delimiters:
-            groups = ", ".join(f"regexp_extract_all({text}, {quoted(self.pattern)}, {group})" for group in (1, 2))
+            groups = ", ".join(f"regexp_extract_all({text}, {quote_text(self.pattern)}, {group})" for group in (1, 2))
             return f"list_transform(list_zip({groups}), lambda z: {{'k': trim(z[1]), 'v': trim(z[2])}})"
-        pair, value = map(quoted, self.delimiters)
+        pair, value = map(quote_text, self.delimiters)
         parts = f"list_filter(string_split({text}, {pair}), lambda s: contains(s, {value}))"
         after = f"substr(s, instr(s, {value}) + {len(self.delimiters[1])})"
         return f"list_transform({parts}, lambda s: {{'k': trim(split_part(s, {value}, 1)), 'v': trim({after})}})"
 
     @staticmethod
-    def _value(name: str, kind: str, pairs: str) -> str:
-        found = ir.RenderedAggregate(f"(list_filter({pairs}, lambda q: q.k = {quoted(name)})[1].v)")
+    def _render_value(name: str, kind: str, pairs: str) -> str:
+        found = ir.RenderedAggregate(f"(list_filter({pairs}, lambda q: q.k = {quote_text(name)})[1].v)")
         function = _CONVERSIONS[kind]
         return render(ir.FunctionCall(function, (found,))) if function else found.sql
 
 
 def install() -> None:
-    """Teach the translator the operator."""
-    add_operator("ParseKvOperator", _parse_kv)
+    """Add the operator to the translator."""
+    add_operator("ParseKvOperator", _lower_parse_kv)
 
 
-def _parse_kv(node: Any) -> ir.Operator:
-    text, keys, *clauses = children(node)
+def _lower_parse_kv(node: Any) -> ir.Operator:
+    text, keys, *clauses = child_rules(node)
     named = []
-    for declaration in find(keys, "RowSchemaColumnDeclaration"):
-        name, kind = children(declaration)
+    for declaration in find_rules(keys, "RowSchemaColumnDeclaration"):
+        name, kind = child_rules(declaration)
         if kind.getText() not in _CONVERSIONS:
-            raise unsupported(f"parse-kv to {kind.getText()[:50]}", position=position(kind))
+            raise unsupported_error(f"parse-kv to {kind.getText()[:50]}", position=source_position(kind))
         named.append((reader.find_names(name)[0], kind.getText()))
-    given = dict(_property(each) for clause in clauses for each in find(clause, "QueryOperatorProperty"))
-    pair, value, pattern = (given.pop(name, "") for name in ("pair_delimiter", "kv_delimiter", "regex"))
-    if given or not (pattern or (pair and value)):
-        raise unsupported(f"parse-kv with {next(iter(given), 'no delimiters')[:50]}", position=position(node))
+    properties = dict(
+        _read_property(each) for clause in clauses for each in find_rules(clause, "QueryOperatorProperty")
+    )
+    pair, value, pattern = (properties.pop(name, "") for name in ("pair_delimiter", "kv_delimiter", "regex"))
+    if properties or not (pattern or (pair and value)):
+        raise unsupported_error(
+            f"parse-kv with {next(iter(properties), 'no delimiters')[:50]}", position=source_position(node)
+        )
     if pattern and (pair or value):
-        raise semantic_error("parse-kv takes delimiters or a regex", position=position(node))
+        raise semantic_error("parse-kv requires either delimiters or a regex", position=source_position(node))
     if pattern and writer.capture_group_count(ir.Literal(pattern, "string")) != 2:  # noqa: PLR2004  key and value
-        raise semantic_error("parse-kv: the regex must have two groups", position=position(node))
+        raise semantic_error("parse-kv: the regex must have two groups", position=source_position(node))
     return ParseKv(reader.lower_expr(text), tuple(named), () if pattern else (pair, value), pattern)
 
 
-def _property(node: Any) -> tuple[str, str]:
+def _read_property(node: Any) -> tuple[str, str]:
     name, _, _ = node.getText().partition("=")
-    literals = [child for child in children(node) if kind_of(reader.collapse(child)) == "StringLiteralExpression"]
+    literals = [child for child in child_rules(node) if rule_name(reader.collapse(child)) == "StringLiteralExpression"]
     return name, str(reader.literal_string(reader.collapse(literals[0]))) if literals else ""

@@ -1,11 +1,11 @@
-"""How a family adds tabular operators: one class per operator, known to every stage of the translator."""
+"""Tabular operators of the extensions: one class per operator, supported by every stage of the translator library."""
 
 from collections.abc import Callable
 from typing import Any
 
 from duckdb_kql import ir, lower, schema, translate
 
-from emulators.kusto.errors import unsupported
+from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.library import reader, replace
 
 type Substitute = Callable[[ir.Expr], ir.Expr]
@@ -13,27 +13,27 @@ type Lowering = Callable[[Any], ir.Operator | list[ir.Operator] | None]
 
 
 class PipelineOperator(ir.Operator):
-    """An operator that renders itself; subclasses are frozen dataclasses, so that every walk sees their parts."""
+    """Operator that renders itself; subclasses are frozen dataclasses, so that every traversal finds their parts."""
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return one SELECT over the stage ``prev``, whose columns are ``cols``."""
+        """Return one SELECT over the input ``prev`` with the columns ``cols``."""
         raise NotImplementedError
 
-    def render_blindly(self, prev: str) -> str:
-        """Return one SELECT over the stage ``prev``, whose columns only DuckDB knows.
+    def render_without_columns(self, prev: str) -> str:
+        """Return one SELECT over the input ``prev``, whose columns only DuckDB knows.
 
         Raises:
-            QueryError: the operator needs to know them.
+            QueryError: the operator depends on the columns.
         """
         del prev
-        raise unsupported("an operator behind one whose columns depend on the data")
+        raise unsupported_error("an operator after one whose columns depend on the data")
 
     def columns(self, cols: list[str]) -> list[str]:
-        """Return the columns that the operator produces from ``cols``."""
+        """Return the columns of the result for an input with the columns ``cols``."""
         return cols
 
-    def substituted(self, substitute: Substitute) -> "PipelineOperator":
-        """Return the operator with its expressions replaced; one without expressions is itself."""
+    def replace_expressions(self, substitute: Substitute) -> "PipelineOperator":
+        """Return the operator with its expressions replaced."""
         del substitute
         return self
 
@@ -43,12 +43,12 @@ _LOWERINGS: dict[str, Lowering] = {}
 
 
 def add_operator(grammar_rule: str, lowering: Lowering) -> None:
-    """Lower the parse tree nodes of a grammar rule with ``lowering``; where that is None, as the translator does."""
+    """Lower the nodes of a grammar rule with ``lowering``; if it returns None, the library lowers the node."""
     _LOWERINGS[grammar_rule] = lowering
 
 
-def operator_node(node: Any) -> Any:
-    """Return the operator inside a piped node."""
+def find_operator_node(node: Any) -> Any:
+    """Return the operator node inside a piped node."""
     while reader.cls(node) in ("PipedOperator", "AfterPipeOperator"):
         rules = reader.rule_children(node)
         if not rules:
@@ -58,16 +58,16 @@ def operator_node(node: Any) -> Any:
 
 
 def install() -> None:
-    """Make every stage of the translator aware of added operators; once in each translator process."""
-    replace(lower, "_lower_operator", _lowering)
-    replace(lower, "_substitute_operator", _substituting)
-    replace(translate, "render_operator", _rendering)
-    replace(schema, "_operator_columns_unchecked", _producing)
+    """Add support for these operators to every stage of the translator library."""
+    replace(lower, "_lower_operator", _wrap_lower_operator)
+    replace(lower, "_substitute_operator", _wrap_substitute_operator)
+    replace(translate, "render_operator", _wrap_render_operator)
+    replace(schema, "_operator_columns_unchecked", _wrap_operator_columns)
 
 
-def _lowering(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _wrap_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def lower_operator(node: Any) -> Any:
-        inner = operator_node(node)
+        inner = find_operator_node(node)
         lowering = _LOWERINGS.get(reader.cls(inner))
         lowered = None if lowering is None else lowering(inner)
         return default(node) if lowered is None else lowered
@@ -75,25 +75,25 @@ def _lowering(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lower_operator
 
 
-def _substituting(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+def _wrap_substitute_operator(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
     def substitute_operator(op: ir.Operator, scalars: dict[str, ir.Expr]) -> ir.Operator:
         if isinstance(op, PipelineOperator):
-            return op.substituted(lambda expr: reader.substitute(expr, scalars))
+            return op.replace_expressions(lambda expr: reader.substitute(expr, scalars))
         return default(op, scalars)
 
     return substitute_operator
 
 
-def _rendering(default: Callable[..., str]) -> Callable[..., str]:
+def _wrap_render_operator(default: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
         if isinstance(op, PipelineOperator):
-            return op.render_blindly(prev) if cols is None else op.render(prev, cols)
+            return op.render_without_columns(prev) if cols is None else op.render(prev, cols)
         return default(op, prev, cols)
 
     return render_operator
 
 
-def _producing(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
+def _wrap_operator_columns(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def operator_columns(op: ir.Operator, cols: list[str], known: dict[str, list[str]] | None) -> list[str]:
         if isinstance(op, PipelineOperator):
             return op.columns(cols)

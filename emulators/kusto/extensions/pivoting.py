@@ -1,4 +1,4 @@
-"""``evaluate pivot`` and ``narrow``: columns out of values, and values out of columns."""
+"""Plugins ``pivot`` and ``narrow``: columns from values, and values from columns."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -6,17 +6,16 @@ from typing import Any
 
 from duckdb_kql import ir, translate
 
-from emulators.kusto.discovery import Discovering, name_of
-from emulators.kusto.errors import semantic_error, unsupported
+from emulators.kusto.discovery import DataDependentOperator, to_column_name
+from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, writer
-from emulators.kusto.extensions.names import argument_name
+from emulators.kusto.extensions.names import find_argument_name
 from emulators.kusto.extensions.pipeline import Substitute
-from emulators.kusto.extensions.plugins import Schema, add_plugin, check_column, output_schema, quoted_name
-from emulators.kusto.extensions.serialized import Unserializing
-from emulators.kusto.extensions.sql import quoted
-from emulators.kusto.extensions.sql_types import SQL_TYPES
-from emulators.kusto.extensions.tree import position
-from emulators.kusto.extensions.window_plan import free_prefix
+from emulators.kusto.extensions.plugins import Schema, add_plugin, check_column, read_output_schema
+from emulators.kusto.extensions.serialized import UnorderedOutputOperator
+from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text
+from emulators.kusto.extensions.tree import source_position
+from emulators.kusto.extensions.window_plan import find_free_prefix
 
 SUPPORTED: tuple[str, ...] = ("evaluate pivot (aggregate, columns, output schema)", "evaluate narrow")
 
@@ -40,114 +39,117 @@ _PIVOTED = frozenset(
 
 
 def install() -> None:
-    """Teach the translator the plugins."""
-    add_plugin("pivot", _pivot)
-    add_plugin("narrow", _narrow)
+    """Add the plugins to the translator."""
+    add_plugin("pivot", _lower_pivot)
+    add_plugin("narrow", _lower_narrow)
 
 
 @dataclasses.dataclass(frozen=True)
-class Values(Unserializing):
-    """The probe of ``pivot``: the values of a column as texts, in order."""
+class PivotValuesProbe(UnorderedOutputOperator):
+    """Probe of ``pivot``: the values of a column as texts, in order."""
 
     column: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the values; null and the empty text are one."""
+        """Return the distinct values; null equals the empty text."""
         check_column(self.column, cols)
         text = f"coalesce({translate.render_kql_tostring(ir.ColumnRef(self.column))}, '')"
         return f"SELECT DISTINCT {text} AS v FROM {prev} ORDER BY v"  # noqa: S608  rendered expressions
 
     def columns(self, cols: list[str]) -> list[str]:
-        """Return one column."""
+        """Return the only column."""
         del cols
         return ["v"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Pivot(Unserializing, Discovering):
-    """``pivot(column, aggregate, kept...)``.
+class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
+    """Plugin ``pivot(column, aggregate, keys...)``.
 
     Attributes:
-        place: of the text.
-        column: its values become columns.
-        aggregate: what stands in these.
-        kept: the columns that rows are grouped by; empty for all that neither of the others reads.
-        schema: the result's columns, where the text gives them.
+        offset: start of its text.
+        column: the column whose values become columns.
+        aggregate: the aggregate in these columns.
+        keys: the columns to group by; by default all columns that the other arguments do not read.
+        schema: the output schema, None if the query has none.
     """
 
-    place: int
+    offset: int
     column: str
     aggregate: ir.FunctionCall
-    kept: tuple[str, ...]
+    keys: tuple[str, ...]
     schema: Schema | None
 
     def probe(self) -> ir.Operator:
-        """Return the query for the values of the column."""
-        return Values(self.column)
+        """Return the operator that finds the values of the column."""
+        return PivotValuesProbe(self.column)
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return one row for each combination of the kept columns; a cell without rows is an aggregate of none."""
+        """Return one row for each combination of keys; a cell without rows has the aggregate of an empty input."""
         check_column(self.column, cols)
-        kept = self._kept(cols)
-        for name in kept:
+        keys = self._find_keys(cols)
+        for name in keys:
             check_column(name, cols)
-        p = free_prefix([*cols, *self.columns(cols)])
+        p = find_free_prefix([*cols, *self.columns(cols)])
         text = f"coalesce({translate.render_kql_tostring(ir.ColumnRef(self.column))}, '')"
         cell = translate.render_aggregate(ir.NamedExpr(self.aggregate))
-        keys = ", ".join(map(quoted_name, kept))
+        key_list = ", ".join(map(quote_name, keys))
         rows = f"(SELECT *, {text} AS {p}v FROM {prev})"  # noqa: S608  generated names, rendered expressions
-        cells = f"(SELECT {keys}{', ' if kept else ''}{p}v, {cell} AS {p}a FROM {rows} GROUP BY ALL)"  # noqa: S608
+        cells = f"(SELECT {key_list}{', ' if keys else ''}{p}v, {cell} AS {p}a FROM {rows} GROUP BY ALL)"  # noqa: S608
         none = f"(SELECT {cell} AS {p}n FROM (SELECT * FROM {rows} LIMIT 0))"  # noqa: S608
         typed = dict(self.schema or ())
         chosen = [
-            quoted_name(name) if name in kept else self._cell(name, p, typed.get(name)) for name in self.columns(cols)
+            quote_name(name) if name in keys else self._render_cell(name, p, typed.get(name))
+            for name in self.columns(cols)
         ]
-        row = f"SELECT {keys}{', ' if kept else ''}map(list({p}v), list({p}a)) AS {p}m FROM {cells}"  # noqa: S608
-        grouping = f" GROUP BY {keys}" if kept else ""
+        row = f"SELECT {key_list}{', ' if keys else ''}map(list({p}v), list({p}a)) AS {p}m FROM {cells}"  # noqa: S608
+        grouping = f" GROUP BY {key_list}" if keys else ""
         return f"SELECT {', '.join(chosen)} FROM ({row}{grouping}), {none}"  # noqa: S608
 
     @staticmethod
-    def _cell(name: str, p: str, sql_type: str | None) -> str:
-        value = f"coalesce({p}m[{quoted(name)}], {p}n)"
-        return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quoted_name(name)}"
+    def _render_cell(name: str, p: str, sql_type: str | None) -> str:
+        value = f"coalesce({p}m[{quote_text(name)}], {p}n)"
+        return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(name)}"
 
     def columns(self, cols: list[str]) -> list[str]:
-        """Return the kept columns and one for each value."""
+        """Return the keys and one column for each value."""
         if self.schema is not None:
             return [name for name, _ in self.schema]
-        kept = self._kept(cols)
-        return [*kept, *self._values(kept)]
+        keys = self._find_keys(cols)
+        return [*keys, *self._find_value_columns(keys)]
 
-    def _kept(self, cols: list[str]) -> list[str]:
-        if self.kept:
-            return list(self.kept)
-        read = writer.referenced_columns(self.aggregate)
-        kept = [name for name in cols if name != self.column and name not in read]
-        return kept if self.schema is None else [name for name in kept if name in dict(self.schema)]
+    def _find_keys(self, cols: list[str]) -> list[str]:
+        if self.keys:
+            return list(self.keys)
+        read_columns = writer.referenced_columns(self.aggregate)
+        keys = [name for name in cols if name != self.column and name not in read_columns]
+        return keys if self.schema is None else [name for name in keys if name in dict(self.schema)]
 
-    def _values(self, kept: Sequence[str]) -> list[str]:
+    def _find_value_columns(self, keys: Sequence[str]) -> list[str]:
         if self.schema is not None:
-            return [name for name, _ in self.schema if name not in kept]
-        names = [name_of(row[0]) for row in self.found]
+            return [name for name, _ in self.schema if name not in keys]
+        names = [to_column_name(row[0]) for row in self.probe_rows]
         for name in names:
-            if name in kept:
+            if name in keys:
                 raise semantic_error(f"evaluate pivot(): the value '{name[:100]}' is the name of another column")
         return names
 
-    def substituted(self, substitute: Substitute) -> "Pivot":
-        """Return the operator with the names in its aggregate bound."""
+    def replace_expressions(self, substitute: Substitute) -> "PivotOperator":
+        """Return the operator with the names in its aggregate replaced."""
         aggregate = substitute(self.aggregate)
         return dataclasses.replace(self, aggregate=aggregate) if isinstance(aggregate, ir.FunctionCall) else self
 
 
 @dataclasses.dataclass(frozen=True)
-class Narrow(Unserializing):
-    """``narrow()``: a row for each value, with the names of its row and column."""
+class NarrowOperator(UnorderedOutputOperator):
+    """Plugin ``narrow()``: a row for each value, with its row number and column name."""
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return row number, column name and value as a text."""
-        values = [f"{{'c': {quoted(name)}, 'v': {translate.render_kql_tostring(ir.ColumnRef(name))}}}" for name in cols]
-        row = f"{free_prefix(cols)}r"
+        """Return row number, column name and the value as text."""
+        values = [
+            f"{{'c': {quote_text(name)}, 'v': {translate.render_kql_tostring(ir.ColumnRef(name))}}}" for name in cols
+        ]
+        row = f"{find_free_prefix(cols)}r"
         pairs = f"unnest([{', '.join(values)}])"
         numbered = f"SELECT *, row_number() OVER () - 1 AS {row} FROM {prev}"  # noqa: S608  generated names
         paired = f"(SELECT {row}, {pairs} AS e FROM ({numbered}))"  # noqa: S608
@@ -159,34 +161,34 @@ class Narrow(Unserializing):
         return ["Row", "Column", "Value"]
 
 
-def _pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    _refuse_names("pivot", arguments)
+def _lower_pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+    _reject_names("pivot", arguments)
     lowered = [reader.lower_expr(each) for each in arguments]
     if not lowered or not isinstance(lowered[0], ir.ColumnRef):
-        raise semantic_error("evaluate pivot(): the first argument must be a column", position=position(node))
+        raise semantic_error("evaluate pivot(): the first argument must be a column", position=source_position(node))
     aggregate: ir.Expr = ir.FunctionCall("count")
     if len(lowered) > 1 and isinstance(lowered[1], ir.FunctionCall):
         aggregate = lowered.pop(1)
     if not isinstance(aggregate, ir.FunctionCall) or aggregate.name.lower() not in _PIVOTED:
-        raise unsupported("evaluate pivot with this aggregate", position=position(node))
-    kept = []
+        raise unsupported_error("evaluate pivot with this aggregate", position=source_position(node))
+    keys = []
     for each in lowered[1:]:
         if not isinstance(each, ir.ColumnRef):
-            raise semantic_error("evaluate pivot(): the arguments must be columns", position=position(node))
-        kept.append(each.name)
-    schema, star = output_schema(clause)
+            raise semantic_error("evaluate pivot(): the arguments must be columns", position=source_position(node))
+        keys.append(each.name)
+    schema, star = read_output_schema(clause)
     if star:
-        raise unsupported("evaluate pivot with * in its output schema", position=position(node))
+        raise unsupported_error("evaluate pivot with * in its output schema", position=source_position(node))
     typed = None if schema is None else tuple((name, SQL_TYPES[kind]) for name, kind in schema)
-    return Pivot(node.start.start, lowered[0].name, aggregate, tuple(kept), typed)
+    return PivotOperator(node.start.start, lowered[0].name, aggregate, tuple(keys), typed)
 
 
-def _refuse_names(plugin: str, arguments: Sequence[Any]) -> None:
-    if any(argument_name(each) for each in arguments):
-        raise unsupported(f"evaluate {plugin} with named arguments", position=position(arguments[0]))
+def _reject_names(plugin: str, arguments: Sequence[Any]) -> None:
+    if any(find_argument_name(each) for each in arguments):
+        raise unsupported_error(f"evaluate {plugin} with named arguments", position=source_position(arguments[0]))
 
 
-def _narrow(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+def _lower_narrow(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
     if arguments or clause is not None:
-        raise unsupported("evaluate narrow with arguments", position=position(node))
-    return Narrow()
+        raise unsupported_error("evaluate narrow with arguments", position=source_position(node))
+    return NarrowOperator()

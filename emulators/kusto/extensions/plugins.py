@@ -1,23 +1,30 @@
-"""``evaluate``: plugins, by name."""
+"""Operator ``evaluate`` with its plugins, and the plugin ``bag_unpack``."""
 
+import dataclasses
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from duckdb_kql import ir, translate
+from duckdb_kql import ir
 
-from emulators.kusto.errors import semantic_error, unsupported
+from emulators.kusto.discovery import DataDependentOperator, to_column_name
+from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.grammar import NOTHING
 from emulators.kusto.extensions.library import reader
+from emulators.kusto.extensions.names import find_argument_name
 from emulators.kusto.extensions.pipeline import add_operator
-from emulators.kusto.extensions.sql_types import SQL_TYPES
-from emulators.kusto.extensions.tree import children, find, position
+from emulators.kusto.extensions.serialized import UnorderedOutputOperator
+from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render
+from emulators.kusto.extensions.tree import child_rules, find_rules, source_position
+
+SUPPORTED: tuple[str, ...] = ("evaluate bag_unpack (prefix, columnsConflict, ignoredProperties, output schema)",)
+
 
 type Schema = tuple[tuple[str, str], ...]
 """Name and Kusto type of each column."""
 type Plugin = Callable[[Any, Sequence[Any], Any], ir.Operator]
-"""Lowers a plugin: the operator's node, its arguments' and, where the text has one, its output schema's."""
+"""Function that lowers a plugin; its arguments are the nodes of operator, arguments and output schema."""
 
-macros: tuple[str, ...] = ()
 _PLUGINS: dict[str, Plugin] = {}
 
 
@@ -26,56 +33,194 @@ def add_plugin(name: str, lowering: Plugin) -> None:
     _PLUGINS[name] = lowering
 
 
-def install() -> None:
-    """Teach the translator the operator."""
-    add_operator("EvaluateOperator", _evaluate)
+def _install_evaluate() -> None:
+    """Add the operator to the translator."""
+    add_operator("EvaluateOperator", _lower_evaluate)
 
 
-def _evaluate(node: Any) -> ir.Operator:
-    calls = find(node, "NamedFunctionCallExpression")
-    name = children(calls[0])[0].getText() if calls else ""
+def _lower_evaluate(node: Any) -> ir.Operator:
+    calls = find_rules(node, "NamedFunctionCallExpression")
+    name = child_rules(calls[0])[0].getText() if calls else ""
     plugin = _PLUGINS.get(name)
     if plugin is None:
-        raise unsupported(f"evaluate {name[:100]}", position=position(node))
-    clauses = find(node, "EvaluateOperatorSchemaClause")
-    return plugin(node, children(calls[0])[1:], clauses[0] if clauses else None)
+        raise unsupported_error(f"evaluate {name[:100]}", position=source_position(node))
+    clauses = find_rules(node, "EvaluateOperatorSchemaClause")
+    return plugin(node, child_rules(calls[0])[1:], clauses[0] if clauses else None)
 
 
-def output_schema(clause: Any) -> tuple[Schema | None, bool]:
-    """Return the columns of an output schema, and whether those of the input come too."""
+def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
+    """Return the columns of an output schema, and whether it includes those of the input."""
     if clause is None:
         return None, False
     columns, star = [], False
-    for declaration in find(clause, "RowSchemaColumnDeclaration"):
-        name, kind = children(declaration)
+    for declaration in find_rules(clause, "RowSchemaColumnDeclaration"):
+        name, kind = child_rules(declaration)
         if name.getText() == NOTHING:
             star = True
             continue
         if kind.getText() not in SQL_TYPES:
-            raise unsupported(f"an output schema with {kind.getText()[:50]}", position=position(kind))
+            raise unsupported_error(f"an output schema with {kind.getText()[:50]}", position=source_position(kind))
         columns.append((reader.find_names(name)[0], kind.getText()))
     return tuple(columns), star
 
 
-def text_of(expr: ir.Expr | None, otherwise: str) -> str:
-    """Return the text of a literal argument, or what stands for one that is not given."""
+def read_text_argument(expr: ir.Expr | None, default: str) -> str:
+    """Return the text of a literal argument, ``default`` if the argument is missing."""
     if expr is None:
-        return otherwise
+        return default
     if not isinstance(expr, ir.Literal) or expr.value is None:
-        raise unsupported("evaluate with an argument that is no literal")
+        raise unsupported_error("evaluate with an argument that is not a literal")
     return str(expr.value)
 
 
 def check_column(name: str, cols: Sequence[str]) -> None:
-    """Pass when the input has a column.
+    """Check that the input has a column.
 
     Raises:
-        QueryError: it has not.
+        QueryError: the column does not exist.
     """
     if name not in cols:
         raise semantic_error(f"Failed to resolve column named '{name[:200]}'")
 
 
-def quoted_name(name: str) -> str:
-    """Return a column's name as SQL."""
-    return str(translate.quote_ident(name))
+_CONFLICTS = ("error", "replace_source", "keep_source")
+_JSON_TYPES = {
+    "VARCHAR": "string",
+    "BIGINT": "long",
+    "UBIGINT": "long",
+    "HUGEINT": "long",
+    "DOUBLE": "real",
+    "BOOLEAN": "bool",
+}
+
+
+def _install_bag_unpack() -> None:
+    """Add the plugin to the translator."""
+    add_plugin("bag_unpack", _lower_bag_unpack)
+
+
+@dataclasses.dataclass(frozen=True)
+class BagPropertiesProbe(UnorderedOutputOperator):
+    """Probe of ``bag_unpack``: the properties of a column's bags and the JSON types of their values, by name."""
+
+    column: str
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Return a row for each property; null values have no type."""
+        check_column(self.column, cols)
+        column = quote_name(self.column)
+        bag = f"from_json(CASE WHEN json_type({column}) = 'OBJECT' THEN {column} END, "
+        return (
+            f"SELECT e.key AS name, list_sort(list(DISTINCT json_type(e.value)) FILTER "  # noqa: S608  a quoted name
+            f"(WHERE json_type(e.value) <> 'NULL')) AS kinds FROM (SELECT unnest(map_entries({bag}"
+            f"'\"MAP(VARCHAR,JSON)\"'))) AS e FROM {prev}) GROUP BY ALL ORDER BY name"
+        )
+
+    def columns(self, cols: list[str]) -> list[str]:
+        """Return name and types."""
+        del cols
+        return ["name", "kinds"]
+
+
+@dataclasses.dataclass(frozen=True)
+class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
+    """Plugin ``bag_unpack(column, prefix, conflict, ignored)``: a column for each property of a column's bags."""
+
+    offset: int
+    column: str
+    prefix: str = ""
+    conflict: str = "error"
+    ignored: tuple[str, ...] = ()
+    schema: Schema | None = None
+    star: bool = False
+
+    def probe(self) -> ir.Operator:
+        """Return the operator that finds the properties."""
+        return BagPropertiesProbe(self.column)
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Return the rows with their properties as columns."""
+        check_column(self.column, cols)
+        properties = self._infer_properties()
+        names = self.columns(cols)
+        chosen = [
+            f"{self._render_value(name, properties[name])} AS {quote_name(name)}"
+            if name in properties and (self.conflict != "keep_source" or name not in self._find_source_columns(cols))
+            else quote_name(name)
+            for name in names
+        ]
+        return f"SELECT {', '.join(chosen)} FROM {prev}"  # noqa: S608  quoted names, rendered expressions
+
+    def columns(self, cols: list[str]) -> list[str]:
+        """Return the columns of the input without the bag, and one for each property."""
+        sources, properties = self._find_source_columns(cols), self._infer_properties()
+        if self.schema is not None and not self.star:
+            return [name for name, _ in self.schema]
+        both = [name for name in properties if name in sources]
+        if both and self.conflict == "error" and self.schema is None:
+            raise semantic_error(f"evaluate bag_unpack(): the column '{both[0][:100]}' already exists")
+        if self.conflict == "replace_source":
+            sources = [name for name in sources if name not in both]
+        names = [*sources, *(name for name in properties if name not in sources)]
+        if not names:
+            raise unsupported_error("a result without columns")
+        return names
+
+    def _find_source_columns(self, cols: list[str]) -> list[str]:
+        return [name for name in cols if name != self.column]
+
+    def _infer_properties(self) -> dict[str, str]:
+        """Return the Kusto type of each property's column."""
+        if self.schema is not None:
+            return dict(self.schema)
+        found = {to_column_name(row[0]): row[1] for row in self.probe_rows if row[0] not in self.ignored}
+        return {f"{self.prefix}{name}": _infer_kind(kinds) for name, kinds in found.items()}
+
+    def _render_value(self, name: str, kind: str) -> str:
+        path = ir.PathAccess(ir.ColumnRef(self.column), (ir.PathStep(name[len(self.prefix) :]),))
+        if kind == "dynamic":
+            return render(path)
+        function = {"string": "tostring", "bool": "tobool", "int": "toint", "long": "tolong", "real": "todouble"}
+        function |= {"datetime": "todatetime", "timespan": "totimespan", "guid": "toguid"}
+        if kind not in function:
+            raise unsupported_error(f"bag_unpack to {kind[:50]}")
+        return render(ir.FunctionCall(function[kind], (path,)))
+
+
+def _infer_kind(kinds: Sequence[str] | None) -> str:
+    """Return the Kusto type of a property's values, dynamic if they have different types."""
+    types = {_JSON_TYPES.get(kind, "dynamic") for kind in kinds or ()}
+    return types.pop() if len(types) == 1 else "dynamic"
+
+
+def _lower_bag_unpack(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+    names = ("column", "OutputColumnPrefix", "columnsConflict", "ignoredProperties")
+    values: dict[str, ir.Expr] = {}
+    for index, argument in enumerate(arguments):
+        name = find_argument_name(argument) or names[min(index, len(names) - 1)]
+        if name not in names or name in values:
+            raise semantic_error(
+                f"evaluate bag_unpack(): unknown or repeated argument '{name[:100]}'", position=source_position(node)
+            )
+        values[name] = reader.lower_named(argument).expr
+    column = values.get("column")
+    if not isinstance(column, ir.ColumnRef):
+        raise semantic_error(
+            "evaluate bag_unpack(): the first argument must be a column", position=source_position(node)
+        )
+    conflict = read_text_argument(values.get("columnsConflict"), "error")
+    if conflict not in _CONFLICTS:
+        raise semantic_error(f"evaluate bag_unpack(): columnsConflict is one of {', '.join(_CONFLICTS)}")
+    ignored = json.loads(read_text_argument(values.get("ignoredProperties"), "[]") or "[]")
+    schema, star = read_output_schema(clause)
+    prefix = read_text_argument(values.get("OutputColumnPrefix"), "")
+    return BagUnpack(node.start.start, column.name, prefix, conflict, tuple(map(str, ignored)), schema, star)
+
+
+macros: tuple[str, ...] = ()
+
+
+def install() -> None:
+    """Add the functions and operators of this module to the translator."""
+    _install_evaluate()
+    _install_bag_unpack()

@@ -1,7 +1,7 @@
-"""Where values rank: in ``sort`` and ``top``, and in the aggregates that pick the largest or the smallest.
+"""Order of values in ``sort``, ``top`` and the aggregates that find the largest or smallest value.
 
-Kusto sorts a NaN before -inf and after null when it sorts up, the other way round when it sorts down ("sort operator"
-of its documentation); to SQL a NaN is larger than everything. A dynamic cannot be sorted by.
+In Kusto an ascending sort places NaN after null and before -inf, a descending sort the reverse (see "sort operator" of
+its documentation). In SQL, NaN is larger than all other values. Dynamics cannot be sort keys.
 """
 
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from collections.abc import Callable
 from duckdb_kql import ir, translate
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
-from emulators.kusto.errors import semantic_error, unsupported
-from emulators.kusto.extensions.known_types import kind_of, may_be_nan
+from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.extensions.known_types import can_be_nan, infer_type
 from emulators.kusto.extensions.library import replace, writer
-from emulators.kusto.extensions.raising import DYNAMICS, guarded, is_of, raising
-from emulators.kusto.extensions.registry import form
+from emulators.kusto.extensions.registry import add_form
 from emulators.kusto.extensions.sql import render
+from emulators.kusto.extensions.type_guards import DYNAMICS, guard, render_error, render_type_test
 
 _LOWEST = "CAST('-Infinity' AS DOUBLE)"
 _NEXT = "CAST(-1.7976931348623157e308 AS DOUBLE)"
@@ -31,21 +31,27 @@ _OTHERS = (
 )
 
 
-def _overloads(name: str, of_reals: str, of_others: str) -> str:
-    """Return a macro that DuckDB picks the form of by the argument's type, which a translation does not know."""
+def _build_overloaded_macro(name: str, of_reals: str, of_others: str) -> str:
+    """Return an overloaded macro, because only DuckDB knows the type of the argument."""
     others = ", ".join(f"(a {kind}) AS {of_others}" for kind in _OTHERS)
     return f"CREATE OR REPLACE MACRO {name}(a DOUBLE) AS {of_reals}, {others}"
 
 
-_NAN = raising("EMB0001", "{0} over a NaN is not supported by the embedded query engine")
+_NAN = render_error("EMB0001", "{0} over a NaN is not supported by the embedded query engine")
 
 macros: tuple[str, ...] = (
-    # -inf moves up by one value to make room for NaN.
-    _overloads("kql_ranked", f"CASE WHEN isnan(a) THEN {_LOWEST} WHEN a = {_LOWEST} THEN {_NEXT} ELSE a END", "a"),
-    _overloads("kql_no_nan", f"CASE WHEN isnan(a) THEN {_NAN.format('a percentile or arg_min()')} ELSE a END", "a"),
-    # To SQL a NaN is the largest: what is left out of the largest is in the smallest of the negated.
-    _overloads("kql_max", "-min(-a)", "max(a)"),
-    _overloads("kql_min", f"CASE WHEN isnan(max(a)) THEN {_NAN.format('min()')} ELSE min(a) END", "min(a)"),
+    # NaN becomes -inf, and -inf becomes the smallest finite value.
+    _build_overloaded_macro(
+        "kql_ranked", f"CASE WHEN isnan(a) THEN {_LOWEST} WHEN a = {_LOWEST} THEN {_NEXT} ELSE a END", "a"
+    ),
+    _build_overloaded_macro(
+        "kql_no_nan", f"CASE WHEN isnan(a) THEN {_NAN.format('a percentile or arg_min()')} ELSE a END", "a"
+    ),
+    # In SQL NaN is the largest value; the negated minimum of the negated values ignores it.
+    _build_overloaded_macro("kql_max", "-min(-a)", "max(a)"),
+    _build_overloaded_macro(
+        "kql_min", f"CASE WHEN isnan(max(a)) THEN {_NAN.format('min()')} ELSE min(a) END", "min(a)"
+    ),
 )
 
 _AGGREGATES = (
@@ -59,99 +65,99 @@ _UNRANKED = frozenset({"real", None})
 
 
 class RankingAggregate(AggregateSpec):
-    """An aggregate that compares its first argument."""
+    """Aggregate that compares its first argument."""
 
     def render(self, args: list[str]) -> str:
         """Return the SQL over rendered arguments."""
-        value = guarded(is_of(args[0], DYNAMICS), _unconverted(f"{self.name}()"), args[0])
+        value = guard(render_type_test(args[0], DYNAMICS), _render_unconverted_error(f"{self.name}()"), args[0])
         return super().render([value, *args[1:]])
 
 
 def install() -> None:
-    """Rank as Kusto does."""
+    """Apply the order of Kusto."""
     for name, sql, arity in _AGGREGATES:
         AGGREGATE_FUNCTIONS[name] = RankingAggregate(name, sql, (arity,))
-    replace(translate, "render_sort_keys", lambda _: _sort_keys)
-    replace(translate, "render_aggregate", _aggregate)
-    form("max_of", range(2, 65), lambda call: _of(call, "greatest"))
-    form("min_of", range(2, 65), lambda call: _of(call, "least"))
+    replace(translate, "render_sort_keys", lambda _: _render_sort_keys)
+    replace(translate, "render_aggregate", _wrap_render_aggregate)
+    add_form("max_of", range(2, 65), lambda call: _render_extreme_of(call, "greatest"))
+    add_form("min_of", range(2, 65), lambda call: _render_extreme_of(call, "least"))
 
 
-def ranked(sql: str) -> str:
-    """Return a value, of whichever type, as one that SQL sorts where Kusto does."""
+def render_rank(sql: str) -> str:
+    """Return the SQL of a value that SQL sorts in the order of Kusto."""
     return f"kql_ranked({sql})"
 
 
-def ranked_by(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
-    """Return the SQL of the expression that an aggregate compares by.
+def render_rank_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
+    """Return the SQL of the expression that an aggregate compares.
 
     Raises:
-        QueryError: it is a dynamic.
+        QueryError: the expression is a dynamic.
     """
-    kind = kind_of(expr)
+    kind = infer_type(expr)
     if kind == "dynamic":
-        raise unsupported(f"{name}() over a dynamic value", "convert it first, as in todouble(...)")
+        raise unsupported_error(f"{name}() over a dynamic value", "convert it first, as in todouble(...)")
     sql = render(expr)
-    if kind not in _UNRANKED or (macro in _OF_ONE and not may_be_nan(expr)):
+    if kind not in _UNRANKED or (macro in _OF_ONE and not can_be_nan(expr)):
         return sql if macro in _OF_ONE else f"{macro.removeprefix('kql_')}({sql})"
-    return f"{macro}({guarded(is_of(sql, DYNAMICS), _unconverted(f'{name}()'), sql)})"
+    return f"{macro}({guard(render_type_test(sql, DYNAMICS), _render_unconverted_error(f'{name}()'), sql)})"
 
 
-def _unconverted(what: str) -> str:
-    return raising(
+def _render_unconverted_error(what: str) -> str:
+    return render_error(
         "EMB0001", f"'{what}' over a dynamic value is not supported by the embedded query engine (convert it first)"
     )
 
 
-def _sort_keys(keys: tuple[ir.SortKey, ...]) -> str:
-    return ", ".join(f"{sql} {direction}" for sql, direction in sort_keys(keys))
+def _render_sort_keys(keys: tuple[ir.SortKey, ...]) -> str:
+    return ", ".join(f"{sql} {direction}" for sql, direction in rank_sort_keys(keys))
 
 
-def sort_keys(keys: tuple[ir.SortKey, ...]) -> list[tuple[str, str]]:
-    """Return the SQL of each key, which may fail and so stand in no window, and its direction.
+def rank_sort_keys(keys: tuple[ir.SortKey, ...]) -> list[tuple[str, str]]:
+    """Return SQL and direction of each key; the SQL may fail, so that a window must not contain it.
 
     Raises:
         QueryError: a key is a dynamic.
     """
-    return [(_key(key.expr), _direction(key)) for key in keys]
+    return [(_render_sort_key(key.expr), _render_direction(key)) for key in keys]
 
 
-def _direction(key: ir.SortKey) -> str:
+def _render_direction(key: ir.SortKey) -> str:
     first = key.ascending if key.nulls_first is None else key.nulls_first
     return f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if first else 'LAST'}"
 
 
-def _key(expr: ir.Expr) -> str:
-    kind = kind_of(expr)
+def _render_sort_key(expr: ir.Expr) -> str:
+    kind = infer_type(expr)
     message = "order by: key can't be of dynamic type"
     if kind == "dynamic":
         raise semantic_error(message, inner="SEM0001")
     sql = render(expr)
-    if kind not in _UNRANKED or not may_be_nan(expr) or isinstance(expr, ir.RenderedAggregate):
+    if kind not in _UNRANKED or not can_be_nan(expr) or isinstance(expr, ir.RenderedAggregate):
         return sql
-    return ranked(guarded(is_of(sql, DYNAMICS), raising("SEM0001", message), sql))
+    return render_rank(guard(render_type_test(sql, DYNAMICS), render_error("SEM0001", message), sql))
 
 
-def _aggregate(default: Callable[[ir.NamedExpr], str]) -> Callable[[ir.NamedExpr], str]:
+def _wrap_render_aggregate(default: Callable[[ir.NamedExpr], str]) -> Callable[[ir.NamedExpr], str]:
     def render_aggregate(named: ir.NamedExpr) -> str:
         call = named.expr
         if isinstance(call, ir.FunctionCall) and call.name.lower() in AGGREGATE_FUNCTIONS and call.args:
             name = call.name.lower()
-            if name in {each for each, _, _ in _AGGREGATES} and kind_of(call.args[0]) == "dynamic":
-                raise unsupported(f"{name}() over a dynamic value", "convert it first, as in todouble(...)")
+            if name in {each for each, _, _ in _AGGREGATES} and infer_type(call.args[0]) == "dynamic":
+                raise unsupported_error(f"{name}() over a dynamic value", "convert it first, as in todouble(...)")
         return default(named)
 
     return render_aggregate
 
 
-def _of(call: ir.FunctionCall, function: str) -> str:
-    """Write ``max_of`` and ``min_of``, which compare numbers, instants or timespans."""
+def _render_extreme_of(call: ir.FunctionCall, function: str) -> str:
+    """Render ``max_of`` and ``min_of``, which compare numbers, instants or timespans."""
     name = call.name.lower()
     for arg in call.args:
-        if kind_of(arg) in ("dynamic", "string", "guid", "bool"):
+        if infer_type(arg) in ("dynamic", "string", "guid", "bool"):
             raise semantic_error(f"{name}(): function expects numbers, instants or timespans", inner="SEM0219")
     parts = [writer.render_arg(name, index, arg) for index, arg in enumerate(call.args)]
-    tests = [is_of(part, ("JSON", "VARCHAR")) for part in parts]
+    tests = [render_type_test(part, ("JSON", "VARCHAR")) for part in parts]
     sql = f"{function}({', '.join(parts)})"
-    failure = raising("SEM0219", f"{name}(): function expects numbers, instants or timespans")
-    return guarded(" OR ".join(test for test in tests if test), failure, sql)
+    failure = render_error("SEM0219", f"{name}(): function expects numbers, instants or timespans")
+    return guard(" OR ".join(test for test in tests if test), failure, sql)

@@ -1,4 +1,4 @@
-"""Adding scalar functions to the translator."""
+"""Registration of scalar functions in the translator library."""
 
 from collections.abc import Callable, Collection
 
@@ -7,59 +7,59 @@ from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate.functions import SCALAR_FUNCTIONS, FunctionSpec
 
 from emulators.kusto.extensions.library import writer
-from emulators.kusto.extensions.sql import once, render
+from emulators.kusto.extensions.sql import bind_once, render
 
 type Form = Callable[[ir.FunctionCall], str]
 ANY_NUMBER = range(1, 65)
-"""Argument counts of a variadic function, as Kusto limits them."""
+"""Argument counts of a variadic function, with the limit of Kusto."""
 
 
-def template(name: str, sql: str, *arities: int) -> None:
+def add_template(name: str, sql: str, *arities: int) -> None:
     """Add a function whose SQL is a template that names each argument (``{0}``) at most once."""
     writer.SPECIAL_FORMS.pop(name, None)
     SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", sql, arities)
 
 
-def body(name: str, arities: Collection[int], write: Callable[..., str]) -> None:
-    """Add a function whose SQL is written over arguments that it may name repeatedly."""
+def add_body(name: str, arities: Collection[int], write: Callable[..., str]) -> None:
+    """Add a function whose SQL may use its arguments repeatedly."""
 
-    def written(call: ir.FunctionCall) -> str:
+    def render_call(call: ir.FunctionCall) -> str:
         constants = {index for index, arg in enumerate(call.args) if isinstance(arg, ir.Literal | ir.Parameter)}
-        return once([argument(name, index, arg) for index, arg in enumerate(call.args)], write, constants)
+        return bind_once([render_argument(name, index, arg) for index, arg in enumerate(call.args)], write, constants)
 
-    form(name, arities, written)
+    add_form(name, arities, render_call)
 
 
-def form(name: str, arities: Collection[int], write: Form) -> None:
-    """Add a function whose SQL depends on more than its rendered arguments."""
+def add_form(name: str, arities: Collection[int], write: Form) -> None:
+    """Add a function whose SQL depends on the call, not only on the rendered arguments."""
 
-    def checked(call: ir.FunctionCall) -> str:
+    def check_and_render(call: ir.FunctionCall) -> str:
         if len(call.args) not in arities:
             raise KqlUnsupportedError(f"function:{name}", hint=f"{name}() does not take {len(call.args)} arguments")
         return write(call)
 
-    # The library looks a name up here when it decides whether a call is a function at all.
+    # The library treats only the names in this table as functions.
     SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", "")
-    writer.SPECIAL_FORMS[name] = checked
+    writer.SPECIAL_FORMS[name] = check_and_render
 
 
-def argument(name: str, position: int, expr: ir.Expr) -> str:
-    """Return an argument's SQL, as a text where the function reads one."""
+def render_argument(name: str, position: int, expr: ir.Expr) -> str:
+    """Return the SQL of an argument, converted to text if the function expects a text."""
     return str(writer.render_arg(name, position, expr))
 
 
-def text_argument(expr: ir.Expr) -> str:
-    """Return an argument's SQL as a text: what is none stands as ``tostring()`` writes it."""
+def render_text_argument(expr: ir.Expr) -> str:
+    """Return the SQL of an argument as text; other types are converted as by ``tostring()``."""
     if writer.is_string_expr(expr):
         return render(expr)
     return str(translate.render_kql_tostring(expr))
 
 
-def constant(expr: ir.Expr, what: str) -> ir.LiteralValue:
+def literal_value(expr: ir.Expr, what: str) -> ir.LiteralValue:
     """Return the value of a literal argument.
 
     Raises:
-        KqlUnsupportedError: it is no literal.
+        KqlUnsupportedError: the argument is not a literal.
     """
     if not isinstance(expr, ir.Literal):
         raise KqlUnsupportedError(what, hint="the argument must be a literal")

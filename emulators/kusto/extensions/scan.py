@@ -1,7 +1,7 @@
-"""``scan``: a machine of steps that reads serialized rows one after the other.
+"""Operator ``scan``: a sequence of steps that processes serialized rows one after the other.
 
-What a row does depends on what the rows before it did, so there is no set of rows to work on at once; a recursive query
-takes one row of every partition in each turn. See "scan operator" of the Kusto documentation for the logic.
+The result of a row depends on the rows before it, so set operations are not possible. A recursive query processes one
+row of every partition in each iteration. See "scan operator" of the Kusto documentation.
 """
 
 import dataclasses
@@ -9,117 +9,117 @@ from typing import Any, ClassVar
 
 from duckdb_kql import ir
 
-from emulators.kusto.errors import semantic_error, unsupported
+from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.pipeline import Substitute, add_operator
-from emulators.kusto.extensions.scan_machine import Machine
-from emulators.kusto.extensions.scan_single import SingleStep
-from emulators.kusto.extensions.scan_steps import Declared, Step
-from emulators.kusto.extensions.serialized import NeedsSerialized
-from emulators.kusto.extensions.sql_types import SQL_TYPES
-from emulators.kusto.extensions.tree import children, find, kind_of, position
-from emulators.kusto.extensions.window_plan import WHOLE, Partition
+from emulators.kusto.extensions.scan_sql import DeclaredColumn, ScanSql, ScanStep, SingleStepScanSql
+from emulators.kusto.extensions.serialized import SerializedInputOperator
+from emulators.kusto.extensions.sql import SQL_TYPES
+from emulators.kusto.extensions.tree import child_rules, find_rules, rule_name, source_position
+from emulators.kusto.extensions.window_plan import WHOLE, RowPartition
 
 SUPPORTED: tuple[str, ...] = ("scan (declare, several steps, output=all and none, with_match_id)",)
 
 macros: tuple[str, ...] = ()
-_MOST_STEPS = 16
+_MAX_STEPS = 16
 
 
 @dataclasses.dataclass(frozen=True)
-class Scan(NeedsSerialized):
-    """The operator.
+class ScanOperator(SerializedInputOperator):
+    """Operator ``scan``.
 
     Attributes:
-        declared: the columns that steps assign.
-        steps: in the order of the text.
-        match_id: the name of the column that numbers sequences, empty for none.
-        partition: groups that are scanned apart.
+        declared: the columns that the steps assign.
+        steps: the steps in order.
+        match_id: name of the column with the number of the sequence, empty for none.
+        partition: groups that are scanned separately.
     """
 
-    declared: tuple[Declared, ...]
-    steps: tuple[Step, ...]
+    declared: tuple[DeclaredColumn, ...]
+    steps: tuple[ScanStep, ...]
     match_id: str = ""
-    partition: Partition = WHOLE
+    partition: RowPartition = WHOLE
     keyword: ClassVar[str] = "scan"
 
-    def partitioned(self, partition: Partition) -> "Scan":
-        """Return the operator that scans each group apart."""
+    def with_partition(self, partition: RowPartition) -> "ScanOperator":
+        """Return the operator that scans each group separately."""
         return dataclasses.replace(self, partition=partition)
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Return a row for each match of an input row, in the order of the input."""
-        machine = SingleStep if len(self.steps) == 1 else Machine
-        return machine(self.declared, self.steps, cols, self.columns(cols)[len(cols) :]).sql(prev, self.partition)
+        machine = SingleStepScanSql if len(self.steps) == 1 else ScanSql
+        return machine(self.declared, self.steps, cols, self.columns(cols)[len(cols) :]).render(prev, self.partition)
 
     def columns(self, cols: list[str]) -> list[str]:
-        """Return the input's columns, the declared ones and the match's number."""
+        """Return the columns of the input, the declared columns and the match id."""
         added = [each.name for each in self.declared] + ([self.match_id] if self.match_id else [])
         for name in added:
             if name in cols:
-                raise unsupported("scan declaring a column of its input", f"'{name[:100]}' is there already")
+                raise unsupported_error("scan declaring a column of its input", f"'{name[:100]}' already exists")
         return [*cols, *added]
 
-    def substituted(self, substitute: Substitute) -> "Scan":
-        """Return the operator with its expressions replaced; a step's name stays what it is."""
-        return dataclasses.replace(self, steps=tuple(_substituted(step, substitute) for step in self.steps))
+    def replace_expressions(self, substitute: Substitute) -> "ScanOperator":
+        """Return the operator with its expressions replaced; the names of steps do not change."""
+        return dataclasses.replace(self, steps=tuple(_replace_in_step(step, substitute) for step in self.steps))
 
 
-def _substituted(step: Step, substitute: Substitute) -> Step:
+def _replace_in_step(step: ScanStep, substitute: Substitute) -> ScanStep:
     assignments = tuple(dataclasses.replace(each, expr=substitute(each.expr)) for each in step.assignments)
     return dataclasses.replace(step, condition=substitute(step.condition), assignments=assignments)
 
 
 def install() -> None:
-    """Teach the translator the operator."""
-    add_operator("ScanOperator", _scan)
+    """Add the operator to the translator."""
+    add_operator("ScanOperator", _lower_scan)
 
 
-def _scan(node: Any) -> ir.Operator:
+def _lower_scan(node: Any) -> ir.Operator:
     match_id = ""
-    for parameter in find(node, "RelaxedQueryOperatorParameter"):
+    for parameter in find_rules(node, "RelaxedQueryOperatorParameter"):
         name, _, value = parameter.getText().partition("=")
         if name != "with_match_id":
-            raise unsupported(f"scan {name[:100]}", position=position(parameter))
+            raise unsupported_error(f"scan {name[:100]}", position=source_position(parameter))
         match_id = value
-    declared = tuple(_declared(each) for each in find(node, "ScalarParameter"))
-    steps = tuple(_step(each) for each in find(node, "ScanOperatorStep"))
-    if len({step.name for step in steps}) != len(steps) or not 0 < len(steps) <= _MOST_STEPS:
-        raise semantic_error(f"scan takes 1 to {_MOST_STEPS} steps of different names", position=position(node))
+    declared = tuple(_lower_declaration(each) for each in find_rules(node, "ScalarParameter"))
+    steps = tuple(_lower_step(each) for each in find_rules(node, "ScanOperatorStep"))
+    if len({step.name for step in steps}) != len(steps) or not 0 < len(steps) <= _MAX_STEPS:
+        raise semantic_error(f"scan takes 1 to {_MAX_STEPS} steps of different names", position=source_position(node))
     names = {each.name for each in declared}
     for step in steps:
         for each in step.assignments:
             if each.name not in names:
-                raise semantic_error(f"scan: '{(each.name or '')[:100]}' is not declared", position=position(node))
-    return Scan(declared, steps, match_id)
+                raise semantic_error(
+                    f"scan: '{(each.name or '')[:100]}' is not declared", position=source_position(node)
+                )
+    return ScanOperator(declared, steps, match_id)
 
 
-def _declared(node: Any) -> Declared:
-    name, kind, *default = children(node)
+def _lower_declaration(node: Any) -> DeclaredColumn:
+    name, kind, *default = child_rules(node)
     sql_type = SQL_TYPES.get(kind.getText())
     if sql_type is None:
-        raise unsupported(f"scan declaring {kind.getText()[:50]}", position=position(kind))
-    value = reader.lower_expr(children(default[0])[0]) if default else None
-    return Declared(_name(name), sql_type, value)
+        raise unsupported_error(f"scan declaring {kind.getText()[:50]}", position=source_position(kind))
+    value = reader.lower_expr(child_rules(default[0])[0]) if default else None
+    return DeclaredColumn(_read_name(name), sql_type, value)
 
 
-def _step(node: Any) -> Step:
-    name, *rest = children(node)
-    shown = True
-    if kind_of(rest[0]) == "ScanOperatorStepOutputClause":
+def _lower_step(node: Any) -> ScanStep:
+    name, *rest = child_rules(node)
+    has_output = True
+    if rule_name(rest[0]) == "ScanOperatorStepOutputClause":
         output = rest.pop(0).getText().partition("=")[2]
         if output not in ("all", "none"):
-            raise unsupported(f"scan output={output[:50]}", position=position(node))
-        shown = output == "all"
-    assignments = [_assignment(each) for part in rest[1:] for each in find(part, "ScanOperatorAssignment")]
-    return Step(_name(name), shown, reader.lower_expr(rest[0]), tuple(assignments))
+            raise unsupported_error(f"scan output={output[:50]}", position=source_position(node))
+        has_output = output == "all"
+    assignments = [_lower_assignment(each) for part in rest[1:] for each in find_rules(part, "ScanOperatorAssignment")]
+    return ScanStep(_read_name(name), has_output, reader.lower_expr(rest[0]), tuple(assignments))
 
 
-def _assignment(node: Any) -> ir.NamedExpr:
-    name, value = children(node)
-    return ir.NamedExpr(reader.lower_expr(value), _name(name))
+def _lower_assignment(node: Any) -> ir.NamedExpr:
+    name, value = child_rules(node)
+    return ir.NamedExpr(reader.lower_expr(value), _read_name(name))
 
 
-def _name(node: Any) -> str:
+def _read_name(node: Any) -> str:
     text = reader.name_text(reader.collapse(node))
     return str(node.getText() if text is None else text)

@@ -1,4 +1,4 @@
-"""``search``: rows of one or several tables in which terms occur, in any column."""
+"""Operator ``search``: rows of one or several tables that contain terms in any column."""
 
 import dataclasses
 import functools
@@ -8,11 +8,11 @@ from typing import Any
 
 from duckdb_kql import ir, lower, translate
 
-from emulators.kusto.errors import unsupported
+from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.library import reader, replace
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
-from emulators.kusto.extensions.sql import render
-from emulators.kusto.extensions.tree import children, kind_of, position
+from emulators.kusto.extensions.sql import quote_name, render
+from emulators.kusto.extensions.tree import child_rules, rule_name, source_position
 
 SUPPORTED: tuple[str, ...] = ("search (in, kind, column:term, wildcards, and, or, not)",)
 
@@ -27,41 +27,41 @@ _WITH_CASE = {
     "!~": "!=",
 }
 _IN_WORDS_ONLY = re.compile(r"[g-hj-mo-qu-yG-HJ-MO-QU-Y]")
-"""A letter that the text of no number, instant, timespan, guid or bool holds."""
+"""Letters that do not occur in the text of numbers, instants, timespans, guids and bools."""
 _LOGICAL = {"LogicalAndExpression": "and", "LogicalOrExpression": "or"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Term(ir.Expr):
-    """A text that must occur in a column, or in any.
+class SearchTerm(ir.Expr):
+    """Text that must occur in a column.
 
     Attributes:
-        text: with a star where anything may stand.
-        column: None for any.
-        sensitive: whether case counts.
+        text: the text; a star matches any characters.
+        column: name of the column, None for any column.
+        sensitive: whether the comparison is case-sensitive.
     """
 
     text: str
     column: str | None
     sensitive: bool
 
-    def over(self, cols: list[str]) -> ir.Expr:
-        """Return the condition over an input's columns."""
-        tests = [self._in_column(name) for name in (cols if self.column is None else [self.column])]
+    def to_condition(self, cols: list[str]) -> ir.Expr:
+        """Return the condition over the columns of the input."""
+        tests = [self._test_column(name) for name in (cols if self.column is None else [self.column])]
         condition = tests[0]
         for test in tests[1:]:
             condition = ir.BinaryOp("or", condition, test)
         return condition
 
-    def _in_column(self, name: str) -> ir.Expr:
-        test = self._test(ir.FunctionCall("tostring", (ir.ColumnRef(name),)))
+    def _test_column(self, name: str) -> ir.Expr:
+        test = self._test_value(ir.FunctionCall("tostring", (ir.ColumnRef(name),)))
         if not _IN_WORDS_ONLY.search(self.text):
             return test
-        # The type is known before the query runs: a word is not looked for in numbers and instants.
-        is_text = f"(typeof({_quote(name)}) IN ('VARCHAR', 'JSON') OR typeof({_quote(name)}) LIKE '%]')"
+        # DuckDB evaluates this test when it binds the query, so that words are not searched in numbers and instants.
+        is_text = f"(typeof({quote_name(name)}) IN ('VARCHAR', 'JSON') OR typeof({quote_name(name)}) LIKE '%]')"
         return ir.BinaryOp("and", ir.RenderedAggregate(is_text), test)
 
-    def _test(self, value: ir.Expr) -> ir.Expr:
+    def _test_value(self, value: ir.Expr) -> ir.Expr:
         text = self.text.strip("*")
         if not text:
             return ir.Literal(value=True, kind="bool")
@@ -75,126 +75,126 @@ class Term(ir.Expr):
 
 
 @dataclasses.dataclass(frozen=True)
-class Search(PipelineOperator):
-    """Keeps the rows that a predicate of terms and comparisons holds for."""
+class SearchOperator(PipelineOperator):
+    """Operator ``search``: selects rows by a predicate of terms and comparisons."""
 
     predicate: ir.Expr
     table: str | None = None
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the rows, after the name of their table where that is not a column yet."""
+        """Return the matching rows, with the name of their table as the first column unless it is one already."""
         label = f"{translate.quote_string(self.table)} AS {_TABLE}, " if self.table else ""
-        condition = render(_spread(self.predicate, [name for name in cols if name != TABLE_COLUMN]))
+        condition = render(_replace_terms(self.predicate, [name for name in cols if name != TABLE_COLUMN]))
         return f"SELECT {label}* FROM {prev} WHERE {condition}"  # noqa: S608  a quoted name, a rendered expression
 
     def columns(self, cols: list[str]) -> list[str]:
-        """Return the input's columns after the table's name."""
+        """Return the table's name and the columns of the input."""
         return [TABLE_COLUMN, *cols] if self.table else cols
 
-    def substituted(self, substitute: Substitute) -> "Search":
-        """Return the operator with the names in its comparisons bound."""
+    def replace_expressions(self, substitute: Substitute) -> "SearchOperator":
+        """Return the operator with the names in its comparisons replaced."""
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
 
 def install() -> None:
-    """Teach the translator the operator, at the head of a query and after a table."""
-    replace(lower, "_lower_head", _lower_head)
-    add_operator("SearchOperator", lambda node: Search(_predicate_of(node)))
+    """Add the operator to the translator, at the start of a query and after a table."""
+    replace(lower, "_lower_head", _wrap_lower_head)
+    add_operator("SearchOperator", lambda node: SearchOperator(_lower_search_predicate(node)))
 
 
-def _lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
+def _wrap_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
     def lower_head(head: Any, rest: list[Any]) -> ir.Query:
         inner = reader.collapse(head)
-        if kind_of(inner) == "SearchOperator":
-            return _searched(inner, rest)
+        if rule_name(inner) == "SearchOperator":
+            return _lower_search(inner, rest)
         query = default(head, rest)
         for index, operator in enumerate(query.operators):
-            if isinstance(operator, Search) and operator.table is None:
-                query.operators[index] = _labelled(operator, query.source if index == 0 else None)
+            if isinstance(operator, SearchOperator) and operator.table is None:
+                query.operators[index] = _set_table(operator, query.source if index == 0 else None)
         return query
 
     return lower_head
 
 
-def _labelled(search: Search, source: ir.Source | None) -> Search:
+def _set_table(search: SearchOperator, source: ir.Source | None) -> SearchOperator:
     if not isinstance(source, ir.TableRef):
-        raise unsupported("search after another operator", f"its {TABLE_COLUMN} would be a generated name")
+        raise unsupported_error("search after another operator", f"its {TABLE_COLUMN} would be a generated name")
     return dataclasses.replace(search, table=source.name)
 
 
-def _searched(node: Any, rest: list[Any]) -> ir.Query:
-    clauses = [child for child in children(node) if kind_of(child) == "SearchOperatorInClause"]
-    sources = [_source(child) for clause in clauses for child in children(clause)] or [ir.WildcardTableRef("*")]
+def _lower_search(node: Any, rest: list[Any]) -> ir.Query:
+    clauses = [child for child in child_rules(node) if rule_name(child) == "SearchOperatorInClause"]
+    sources = [_lower_search_source(child) for clause in clauses for child in child_rules(clause)] or [
+        ir.WildcardTableRef("*")
+    ]
     first, *others = (ir.Query(source) for source in sources)
     union = ir.Union(tuple(others), with_source=TABLE_COLUMN)
-    search = Search(_predicate_of(node), table="")
+    search = SearchOperator(_lower_search_predicate(node), table="")
     return ir.Query(first.source, [union, search, *reader.lower_operators(rest)])
 
 
-def _source(node: Any) -> ir.Source:
+def _lower_search_source(node: Any) -> ir.Source:
     node = reader.collapse(node)
-    if kind_of(node) == "WildcardedName":
+    if rule_name(node) == "WildcardedName":
         return ir.WildcardTableRef(node.getText())
     source = reader.lower_source(node)
     if not isinstance(source, ir.TableRef):
-        raise unsupported("search in what is no table", position=position(node))
+        raise unsupported_error("search in a source that is not a table", position=source_position(node))
     return source
 
 
-def _predicate_of(node: Any) -> ir.Expr:
+def _lower_search_predicate(node: Any) -> ir.Expr:
     sensitive = False
-    for parameter in children(node)[:-1]:
+    for parameter in child_rules(node)[:-1]:
         name, _, value = parameter.getText().partition("=")
-        if kind_of(parameter) == "SearchOperatorInClause":
+        if rule_name(parameter) == "SearchOperatorInClause":
             continue
         if name != "kind" or value not in _SENSITIVE:
-            raise unsupported(f"search {parameter.getText()[:100]}", position=position(parameter))
+            raise unsupported_error(f"search {parameter.getText()[:100]}", position=source_position(parameter))
         sensitive = _SENSITIVE[value]
-    return _predicate(children(node)[-1], sensitive=sensitive)
+    return _lower_predicate(child_rules(node)[-1], sensitive=sensitive)
 
 
-def _predicate(node: Any, *, sensitive: bool) -> ir.Expr:
+def _lower_predicate(node: Any, *, sensitive: bool) -> ir.Expr:
     node = reader.collapse(node)
-    kind, parts = kind_of(node), children(node)
+    kind, parts = rule_name(node), child_rules(node)
     if kind in _LOGICAL:
-        conditions = [_predicate(parts[0], sensitive=sensitive)]
-        conditions += [_predicate(children(operation)[-1], sensitive=sensitive) for operation in parts[1:]]
+        conditions = [_lower_predicate(parts[0], sensitive=sensitive)]
+        conditions += [_lower_predicate(child_rules(operation)[-1], sensitive=sensitive) for operation in parts[1:]]
         return functools.reduce(functools.partial(ir.BinaryOp, _LOGICAL[kind]), conditions)
     if kind == "ParenthesizedExpression":
-        return _predicate(parts[0], sensitive=sensitive)
+        return _lower_predicate(parts[0], sensitive=sensitive)
     if kind == "NamedFunctionCallExpression" and parts[0].getText() == "not":
-        return ir.FunctionCall("not", (_predicate(parts[1], sensitive=sensitive),))
+        return ir.FunctionCall("not", (_lower_predicate(parts[1], sensitive=sensitive),))
     if kind in ("StarExpression", "StringLiteralExpression"):
-        return Term(reader.literal_string(node) or "*", None, sensitive)
+        return SearchTerm(reader.literal_string(node) or "*", None, sensitive)
     if kind == "StringBinaryOperatorExpression" and parts[1].getText().startswith(":"):
-        return _column_term(node, parts, sensitive=sensitive)
+        return _lower_column_term(node, parts, sensitive=sensitive)
     lowered: ir.Expr = reader.lower_expr(node)
-    return _sensitively(lowered) if sensitive else lowered
+    return _make_case_sensitive(lowered) if sensitive else lowered
 
 
-def _column_term(node: Any, parts: list[Any], *, sensitive: bool) -> ir.Expr:
-    column, text = reader.lower_expr(parts[0]), reader.literal_string(children(parts[1])[-1])
+def _lower_column_term(node: Any, parts: list[Any], *, sensitive: bool) -> ir.Expr:
+    column, text = reader.lower_expr(parts[0]), reader.literal_string(child_rules(parts[1])[-1])
     if not isinstance(column, ir.ColumnRef) or text is None:
-        raise unsupported("search with : between other than a column and a text", position=position(node))
-    return Term(text, column.name, sensitive)
+        raise unsupported_error(
+            "search with : that does not compare a column with a text", position=source_position(node)
+        )
+    return SearchTerm(text, column.name, sensitive)
 
 
-def _sensitively(expr: ir.Expr) -> ir.Expr:
+def _make_case_sensitive(expr: ir.Expr) -> ir.Expr:
     if isinstance(expr, ir.BinaryOp) and expr.op in _WITH_CASE:
         return dataclasses.replace(expr, op=_WITH_CASE[expr.op])
     return expr
 
 
-def _quote(name: str) -> str:
-    return str(translate.quote_ident(name))
-
-
-def _spread(expr: ir.Expr, cols: list[str]) -> ir.Expr:
-    """Return a predicate with each term spelled out over the columns."""
-    if isinstance(expr, Term):
-        return expr.over(cols)
+def _replace_terms(expr: ir.Expr, cols: list[str]) -> ir.Expr:
+    """Return a predicate with each term replaced by its condition over the columns."""
+    if isinstance(expr, SearchTerm):
+        return expr.to_condition(cols)
     if isinstance(expr, ir.BinaryOp):
-        return dataclasses.replace(expr, left=_spread(expr.left, cols), right=_spread(expr.right, cols))
+        return dataclasses.replace(expr, left=_replace_terms(expr.left, cols), right=_replace_terms(expr.right, cols))
     if isinstance(expr, ir.FunctionCall):
-        return dataclasses.replace(expr, args=tuple(_spread(arg, cols) for arg in expr.args))
+        return dataclasses.replace(expr, args=tuple(_replace_terms(arg, cols) for arg in expr.args))
     return expr

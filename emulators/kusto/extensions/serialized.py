@@ -1,8 +1,8 @@
-"""Which rows are serialized, so that window functions may look at their neighbours.
+"""Serialized rows: operators whose rows have an order, as window functions require.
 
-See "serialize operator" of the Kusto documentation: ``range``, ``sort``, ``top``, ``top-hitters`` and ``getschema``
-serialize; ``sample``, ``sample-distinct``, ``distinct``, ``join``, ``top-nested``, ``count``, ``summarize``,
-``evaluate``, ``make-series`` end it; everything else keeps it.
+See "serialize operator" of the Kusto documentation. ``range``, ``sort``, ``top``, ``top-hitters`` and ``getschema``
+return serialized rows. ``sample``, ``sample-distinct``, ``distinct``, ``join``, ``top-nested``, ``count``,
+``summarize``, ``evaluate`` and ``make-series`` do not. All other operators preserve the order of their input.
 """
 
 import contextvars
@@ -13,33 +13,33 @@ from typing import Any, ClassVar
 
 from duckdb_kql import ir, translate
 
-from emulators.kusto.errors import semantic_error, unsupported
+from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.grammar import NOTHING
 from emulators.kusto.extensions.library import reader, replace
-from emulators.kusto.extensions.names import NamesExpr
+from emulators.kusto.extensions.names import NameListExpr
 from emulators.kusto.extensions.pipeline import PipelineOperator, add_operator
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
-from emulators.kusto.extensions.tree import children, position
-from emulators.kusto.extensions.window_plan import Partition
-from emulators.kusto.extensions.windows import Windowed, function_in, windowed
+from emulators.kusto.extensions.tree import child_rules, source_position
+from emulators.kusto.extensions.window_plan import RowPartition
+from emulators.kusto.extensions.windows import WindowedOperator, find_window_function, wrap_windowed
 
 SUPPORTED: tuple[str, ...] = ("serialize",)
 
 macros: tuple[str, ...] = ()
 
 
-class Order(Enum):
-    """What is known of the order of rows."""
+class RowOrder(Enum):
+    """Order of rows."""
 
     SERIALIZED = "serialized"
     NONE = "none"
     LOST = "lost"
-    """Serialized in Kusto, but this engine does not keep the order there."""
+    """Serialized in Kusto, but this engine does not preserve the order."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Serialize(PipelineOperator):
-    """``serialize``: the rows as they come, in an order from now on."""
+    """Operator ``serialize``: makes the current order of the rows significant."""
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Return the rows."""
@@ -47,25 +47,25 @@ class Serialize(PipelineOperator):
         return f"SELECT * FROM {prev}"  # noqa: S608  a generated name
 
 
-class Serializing(PipelineOperator):
-    """An operator whose result is serialized."""
+class SerializedOutputOperator(PipelineOperator):
+    """Operator with a serialized result."""
 
 
-class NeedsSerialized(PipelineOperator):
-    """An operator that reads rows in their order, and keeps it."""
+class SerializedInputOperator(PipelineOperator):
+    """Operator that requires serialized rows and preserves their order."""
 
     keyword: ClassVar[str] = ""
 
-    def partitioned(self, partition: Partition) -> "NeedsSerialized":
-        """Return the operator that reads the rows of each group apart."""
+    def with_partition(self, partition: RowPartition) -> "SerializedInputOperator":
+        """Return the operator that processes each group separately."""
         raise NotImplementedError
 
 
-class Unserializing(PipelineOperator):
-    """An operator whose result is not serialized, in Kusto as here."""
+class UnorderedOutputOperator(PipelineOperator):
+    """Operator whose result is not serialized, neither in Kusto nor here."""
 
 
-_KEEPING = (
+_PRESERVING = (
     ir.Where,
     ir.Project,
     ir.Extend,
@@ -75,38 +75,38 @@ _KEEPING = (
     ir.Parse,
     ir.MvExpand,
     SelectColumns,
-    NeedsSerialized,
+    SerializedInputOperator,
 )
-_STARTING = (ir.Sort, ir.Top, ir.GetSchema, Serialize, Serializing)
-_ENDING = (ir.Summarize, ir.Count, ir.Distinct, ir.Join, ir.Union, DistinctRows, Unserializing)
-_LETS: contextvars.ContextVar[Mapping[str, Order]] = contextvars.ContextVar("serialized_lets")
-"""The order of each let in scope, while a query is rendered."""
+_STARTING = (ir.Sort, ir.Top, ir.GetSchema, Serialize, SerializedOutputOperator)
+_ENDING = (ir.Summarize, ir.Count, ir.Distinct, ir.Join, ir.Union, DistinctRows, UnorderedOutputOperator)
+_LETS: contextvars.ContextVar[Mapping[str, RowOrder]] = contextvars.ContextVar("serialized_lets")
+"""Order of each ``let`` in scope while a query is rendered."""
 
 
 def install() -> None:
-    """Lower ``serialize``, and look at every query before it is rendered."""
-    add_operator("SerializeOperator", _serialize)
-    replace(translate, "_render_scoped", _prepared)  # every query passes here once
+    """Add ``serialize`` and check the order of rows before a query is rendered."""
+    add_operator("SerializeOperator", _lower_serialize)
+    replace(translate, "_render_scoped", _wrap_render_scoped)  # called once for each query
 
 
-def _serialize(node: Any) -> Any:
-    expressions = [reader.lower_named(child) for child in children(node)]
-    if any(isinstance(each, NamesExpr) for each in expressions):
-        raise unsupported("a list of names on the left of =", position=position(node))
+def _lower_serialize(node: Any) -> Any:
+    expressions = [reader.lower_named(child) for child in child_rules(node)]
+    if any(isinstance(each, NameListExpr) for each in expressions):
+        raise unsupported_error("a list of names on the left of =", position=source_position(node))
     if len(expressions) == 1 and expressions[0].expr == ir.ColumnRef(NOTHING):
         return Serialize()
     return [Serialize(), ir.Extend(tuple(expressions))]
 
 
-def _prepared(default: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_render_scoped(default: Callable[..., Any]) -> Callable[..., Any]:
     def render_scoped(query: ir.Query, *arguments: Any) -> Any:
         known = dict(_LETS.get({}))
         for name, bound in query.lets:
             if isinstance(bound, ir.Query):
-                known[name] = _order(bound, known)
+                known[name] = _infer_query_order(bound, known)
         token = _LETS.set(known)
         try:
-            operators = [windowed(operator) for operator in _checked(query, known)]
+            operators = [wrap_windowed(operator) for operator in _check_operators(query, known)]
             return default(dataclasses.replace(query, operators=operators), *arguments)
         finally:
             _LETS.reset(token)
@@ -114,55 +114,57 @@ def _prepared(default: Callable[..., Any]) -> Callable[..., Any]:
     return render_scoped
 
 
-def _checked(query: ir.Query, known: Mapping[str, Order]) -> list[ir.Operator]:
-    order = _source_order(query.source, known)
+def _check_operators(query: ir.Query, known: Mapping[str, RowOrder]) -> list[ir.Operator]:
+    order = _infer_source_order(query.source, known)
     for operator in query.operators:
         check_order(operator, order)
-        order = order_after(operator, order)
+        order = infer_order_after(operator, order)
     return query.operators
 
 
-def _order(query: ir.Query, known: Mapping[str, Order]) -> Order:
+def _infer_query_order(query: ir.Query, known: Mapping[str, RowOrder]) -> RowOrder:
     inner = dict(known)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):
-            inner[name] = _order(bound, inner)
-    order = _source_order(query.source, inner)
+            inner[name] = _infer_query_order(bound, inner)
+    order = _infer_source_order(query.source, inner)
     for operator in query.operators:
-        order = order_after(operator, order)
+        order = infer_order_after(operator, order)
     return order
 
 
-def _source_order(source: ir.Source, known: Mapping[str, Order]) -> Order:
+def _infer_source_order(source: ir.Source, known: Mapping[str, RowOrder]) -> RowOrder:
     if isinstance(source, ir.RangeSource):
-        return Order.SERIALIZED
-    return known.get(source.name, Order.NONE) if isinstance(source, ir.TableRef) else Order.NONE
+        return RowOrder.SERIALIZED
+    return known.get(source.name, RowOrder.NONE) if isinstance(source, ir.TableRef) else RowOrder.NONE
 
 
-def order_after(operator: ir.Operator, order: Order) -> Order:
-    """Return what is known of the order of an operator's rows, given that of its input."""
-    inner = operator.operator if isinstance(operator, Windowed) else operator
+def infer_order_after(operator: ir.Operator, order: RowOrder) -> RowOrder:
+    """Return the order of an operator's result for the order of its input."""
+    inner = operator.operator if isinstance(operator, WindowedOperator) else operator
     if isinstance(inner, TakeRows):
-        return Order.SERIALIZED if inner.keys else Order.NONE if inner.random else order
+        return RowOrder.SERIALIZED if inner.keys else RowOrder.NONE if inner.random else order
     if isinstance(inner, _STARTING):
-        return Order.SERIALIZED
+        return RowOrder.SERIALIZED
     if isinstance(inner, _ENDING):
-        return Order.NONE
-    return order if isinstance(inner, _KEEPING) or order is Order.NONE else Order.LOST
+        return RowOrder.NONE
+    return order if isinstance(inner, _PRESERVING) or order is RowOrder.NONE else RowOrder.LOST
 
 
-def check_order(operator: ir.Operator, order: Order) -> None:
-    """Pass when the operator looks at no neighbours, or its input has an order.
+def check_order(operator: ir.Operator, order: RowOrder) -> None:
+    """Check that the input of an operator is serialized if the operator requires it.
 
     Raises:
-        QueryError: the input has none, or this engine has lost it.
+        QueryError: the input is not serialized, or this engine does not preserve its order.
     """
-    name = operator.keyword if isinstance(operator, NeedsSerialized) else function_in(operator)
-    if name is None or order is Order.SERIALIZED or isinstance(operator, Windowed):
+    name = operator.keyword if isinstance(operator, SerializedInputOperator) else find_window_function(operator)
+    if name is None or order is RowOrder.SERIALIZED or isinstance(operator, WindowedOperator):
         return
-    if order is Order.LOST:
-        raise unsupported(f"{name} here", "the operator before it does not keep the order of rows; sort them again")
-    what = f"Operator '{name}'" if isinstance(operator, NeedsSerialized) else f"Function '{name}'"
+    if order is RowOrder.LOST:
+        raise unsupported_error(
+            f"{name} here", "the operator before it does not preserve the order of rows; sort them again"
+        )
+    what = f"Operator '{name}'" if isinstance(operator, SerializedInputOperator) else f"Function '{name}'"
     raise semantic_error(
         f"{what} cannot be invoked in current context. Details: the row set must be serialized", inner="SEM0001"
     )

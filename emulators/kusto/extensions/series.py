@@ -1,35 +1,318 @@
-"""Series: ``make-series`` and the functions over numeric arrays."""
+"""Series functions that work on elements: arithmetic, filling of gaps, and filters.
 
-from emulators.kusto.extensions import (
-    make_series,
-    series_decompose,
-    series_fill,
-    series_filter,
-    series_fit,
-    series_math,
-    series_outputs,
-    series_stats,
-    series_values,
+A series is a numeric array in a ``dynamic``. The macros read it into a DuckDB list and return an array.
+
+Each macro uses each of its parameters once and binds it through a list with one element. A macro copies an argument as
+often as it uses the parameter, so that the SQL of nested calls would grow exponentially. The list also prevents name
+collisions between an argument and the macro.
+"""
+
+from collections.abc import Mapping
+
+from duckdb_kql import ir
+
+from emulators.kusto.extensions.registry import add_form, add_template
+from emulators.kusto.extensions.sql import render
+
+_NUMBERS = "('DOUBLE', 'BIGINT', 'UBIGINT')"
+
+
+def _render_contains_any(text: str, *marks: str) -> str:
+    """Return SQL that searches a text for one of several marks; this is faster than a regular expression."""
+    return "(" + " OR ".join(f"contains({text}, '{mark}')" for mark in marks) + ")"
+
+
+_VALUES_MACROS: tuple[str, ...] = (
+    # A number in a dynamic; non-finite numbers are represented by their names.
+    f"""CREATE OR REPLACE MACRO kql_number(value) AS list_transform([TRY_CAST(value AS JSON)], lambda _v: CASE
+        WHEN json_type(_v) IN {_NUMBERS} THEN CAST(_v AS DOUBLE)
+        WHEN CAST(_v AS VARCHAR) IN ('"NaN"', '"Infinity"', '"-Infinity"') THEN CAST(_v ->> '$' AS DOUBLE) END)[1]""",
+    # The elements of an array, null for other elements than numbers; null for other values than arrays. DuckDB would
+    # convert a text or a bool to a number, so an array that contains one is read element by element.
+    f"""CREATE OR REPLACE MACRO kql_numbers(series) AS list_transform([TRY_CAST(series AS JSON)], lambda _j:
+        CASE WHEN NOT {_render_contains_any("CAST(_j AS VARCHAR)", '"', "t", "f")} THEN TRY_CAST(_j AS DOUBLE[])
+        WHEN json_type(_j) = 'ARRAY' THEN list_transform(CAST(_j AS JSON[]), lambda _e: kql_number(_e)) END)[1]""",
+    # True if a number, or every number of an array, is an integer.
+    f"""CREATE OR REPLACE MACRO kql_whole(series) AS list_transform([CAST(TRY_CAST(series AS JSON) AS VARCHAR)],
+        lambda _t: NOT {_render_contains_any("_t", ".", "e", "E", "N", "I")})[1]""",
+    # Reals as a dynamic; non-finite ones become their names.
+    f"""CREATE OR REPLACE MACRO kql_series(numbers) AS list_transform([to_json(numbers)], lambda _t:
+        CASE WHEN {_render_contains_any("CAST(_t AS VARCHAR)", "N", "I")} THEN
+        CAST(regexp_replace(CAST(_t AS VARCHAR), '-?(NaN|Infinity)', '"\\0"', 'g') AS JSON) ELSE _t END)[1]""",
+    # Numbers as integers if the input was integers.
+    """CREATE OR REPLACE MACRO kql_same_kind(numbers, whole) AS list_transform(
+        [struct_pack(n := numbers, w := whole)], lambda _k: CASE
+        WHEN _k.w THEN to_json(CAST(_k.n AS BIGINT[])) ELSE kql_series(_k.n) END)[1]""",
+    # Two operands of an element-wise function, and a flag for integers; a number is repeated to the array's length.
+    """CREATE OR REPLACE MACRO kql_operands(one, other) AS list_transform(list_transform(
+        [struct_pack(one := TRY_CAST(one AS JSON), other := TRY_CAST(other AS JSON))],
+        lambda _a: struct_pack(a := kql_numbers(_a.one), b := kql_numbers(_a.other), x := kql_number(_a.one),
+            y := kql_number(_a.other), w := kql_whole(_a.one) AND kql_whole(_a.other))),
+        lambda _o: struct_pack(
+            a := CASE WHEN _o.x IS NULL THEN _o.a ELSE list_resize([_o.x], len(_o.b), _o.x) END,
+            b := CASE WHEN _o.y IS NULL THEN _o.b ELSE list_resize([_o.y], len(_o.a), _o.y) END, w := _o.w))[1]""",
 )
 
-_PARTS = (
-    series_values,
-    series_math,
-    series_fill,
-    series_stats,
-    series_fit,
-    series_filter,
-    series_decompose,
-    make_series,
-    series_outputs,
+
+_ARITHMETIC: Mapping[str, str] = {"series_add": "+", "series_subtract": "-", "series_multiply": "*"}
+_COMPARISONS: Mapping[str, str] = {
+    "series_equals": "=",
+    "series_not_equals": "<>",
+    "series_greater": ">",
+    "series_greater_equals": ">=",
+    "series_less": "<",
+    "series_less_equals": "<=",
+}
+_UNARY: Mapping[str, str] = {
+    "series_exp": "exp(_e)",
+    "series_log": "ln(_e)",
+    "series_sin": "sin(_e)",
+    "series_cos": "cos(_e)",
+    "series_tan": "tan(_e)",
+    "series_asin": "asin(_e)",
+    "series_acos": "acos(_e)",
+    "series_atan": "atan(_e)",
+    "series_ceiling": "ceil(_e)",
+    "series_floor": "floor(_e)",
+}
+_KIND_KEEPING: Mapping[str, str] = {"series_abs": "abs(_e)", "series_sign": "CAST(sign(_e) AS DOUBLE)"}
+_EXACT = "9007199254740992"
+"""2 to the power of 53: a double represents every smaller integer exactly, larger ones would be rounded."""
+
+
+def _render_pairwise(expression: str) -> str:
+    """Return SQL of a list with the value of ``expression`` for each pair of elements ``_e[1]`` and ``_e[2]``."""
+    return f"list_transform(list_zip(_p.a, _p.b), lambda _e: {expression})"
+
+
+def _build_pair_macro(name: str, result: str) -> str:
+    return f"""CREATE OR REPLACE MACRO {name}(one, other) AS list_transform([kql_operands(one, other)],
+        lambda _p: CASE WHEN _p.a IS NULL OR _p.b IS NULL THEN NULL ELSE {result} END)[1]"""
+
+
+def _build_arithmetic_macro(name: str, operator: str) -> str:
+    extremes = ", ".join(f"list_max({part}), -list_min({part})" for part in ("_r.a", "_r.b", "_r.n"))
+    numbers = _render_pairwise(f"_e[1] {operator} _e[2]")
+    return _build_pair_macro(
+        f"kql_{name}",
+        f"""list_transform([struct_pack(n := {numbers}, a := _p.a, b := _p.b, w := _p.w)],
+        lambda _r: CASE WHEN NOT _r.w THEN kql_series(_r.n) WHEN greatest({extremes}) >= {_EXACT}
+        THEN error('{name}() of integers beyond 2^53 is not supported') ELSE to_json(CAST(_r.n AS BIGINT[])) END)[1]""",
+    )
+
+
+def _build_unary_macro(name: str, element: str) -> str:
+    return f"""CREATE OR REPLACE MACRO kql_{name}(series) AS
+        kql_series(list_transform(kql_numbers(series), lambda _e: {element}))"""
+
+
+def _build_kind_keeping_macro(name: str, element: str) -> str:
+    return f"""CREATE OR REPLACE MACRO kql_{name}(series) AS list_transform([TRY_CAST(series AS JSON)], lambda _s:
+        kql_same_kind(list_transform(kql_numbers(_s), lambda _e: {element}), kql_whole(_s)))[1]"""
+
+
+_ELEMENTWISE_MACROS: tuple[str, ...] = (
+    *(_build_arithmetic_macro(name, operator) for name, operator in _ARITHMETIC.items()),
+    _build_pair_macro("kql_series_divide", f"kql_series({_render_pairwise('_e[1] / _e[2]')})"),
+    _build_pair_macro("kql_series_pow", f"kql_series({_render_pairwise('pow(_e[1], _e[2])')})"),
+    *(
+        _build_pair_macro(f"kql_{name}", f"to_json({_render_pairwise(f'_e[1] {operator} _e[2]')})")
+        for name, operator in _COMPARISONS.items()
+    ),
+    *(_build_unary_macro(name, element) for name, element in _UNARY.items()),
+    *(_build_kind_keeping_macro(name, element) for name, element in _KIND_KEEPING.items()),
+    _build_pair_macro("kql_series_dot_product", "list_sum(" + _render_pairwise("_e[1] * _e[2]") + ")"),
+    """CREATE OR REPLACE MACRO kql_series_magnitude(series) AS
+        sqrt(list_sum(list_transform(kql_numbers(series), lambda _e: _e * _e)))""",
+    """CREATE OR REPLACE MACRO kql_series_cosine_similarity(one, other) AS list_transform(
+        [struct_pack(one := TRY_CAST(one AS JSON), other := TRY_CAST(other AS JSON))],
+        lambda _c: kql_series_dot_product(_c.one, _c.other)
+        / (kql_series_magnitude(_c.one) * kql_series_magnitude(_c.other)))[1]""",
+    # The correlation of series that contain a null is null.
+    """CREATE OR REPLACE MACRO kql_series_pearson_correlation(one, other) AS list_transform([kql_operands(one, other)],
+        lambda _p: CASE WHEN len(_p.a) = len(_p.b) AND len(_p.a) > 0
+        AND len(list_filter(_p.a, lambda _e: _e IS NULL)) + len(list_filter(_p.b, lambda _e: _e IS NULL)) = 0
+        THEN list_transform([struct_pack(a := _p.a, b := _p.b, m := list_avg(_p.a), n := list_avg(_p.b))],
+            lambda _c: list_sum(list_transform(_c.a, lambda _e, _i: (_e - _c.m) * (_c.b[_i] - _c.n)))
+                / sqrt(list_sum(list_transform(_c.a, lambda _e: pow(_e - _c.m, 2)))
+                * list_sum(list_transform(_c.b, lambda _e: pow(_e - _c.n, 2)))))[1] END)[1]""",
 )
 
-SUPPORTED: tuple[str, ...] = tuple(name for part in _PARTS for name in getattr(part, "SUPPORTED", ()))
 
-macros: tuple[str, ...] = tuple(macro for part in _PARTS for macro in part.macros)
+def _install_elementwise() -> None:
+    """Add the functions of this module to the translator."""
+    pairs = (*_ARITHMETIC, *_COMPARISONS, "series_divide", "series_pow", "series_dot_product")
+    for name in (*pairs, "series_cosine_similarity", "series_pearson_correlation"):
+        add_template(name, f"kql_{name}({{0}}, {{1}})", 2)
+    for name in (*_UNARY, *_KIND_KEEPING, "series_magnitude"):
+        add_template(name, f"kql_{name}({{0}})", 1)
+    add_template("series_sum", "list_sum(kql_numbers({0}))", 1)
+    add_template("series_product", "list_product(kql_numbers({0}))", 1)
+
+
+_KNOWN = "list_filter(range(1, len(_g.x) + 1), lambda _i: NOT _g.m[_i])"
+_RUNS = "flatten(list_transform(range(1, len(_f.k) + 1), lambda _r: {run}))"
+_ELEMENTS = "CAST(CASE WHEN json_type(_s.j) = 'ARRAY' THEN _s.j END AS JSON[])"
+
+
+def _build_fill_macro(name: str, parameters: str, bound: str, filled: str) -> str:
+    """Return a macro that fills gaps.
+
+    Its body can use the elements ``x``, their numbers ``v``, the flags of missing elements ``m`` and the indexes of
+    known ones ``k``. An element is missing if it equals the placeholder; with a null placeholder, nulls are missing.
+    Elements retain their original type, so the macro works on JSON values. It concatenates the runs between known
+    elements, which takes linear time.
+    """
+    return f"""CREATE OR REPLACE MACRO kql_{name}(series, missing{parameters}) AS list_transform(list_transform(
+        list_transform([struct_pack(j := TRY_CAST(series AS JSON), p := kql_number(missing){bound})],
+        lambda _s: struct_pack(x := {_ELEMENTS}, v := kql_numbers(_s.j), w := kql_whole(_s.j), s := _s)),
+        lambda _n: struct_pack(x := _n.x, v := _n.v, w := _n.w, s := _n.s, m := list_transform(_n.v, lambda _v:
+            CASE WHEN _n.s.p IS NULL THEN _v IS NULL ELSE _v IS NOT DISTINCT FROM _n.s.p END))),
+        lambda _g: list_transform([struct_pack(x := _g.x, v := _g.v, w := _g.w, s := _g.s, m := _g.m, k := {_KNOWN})],
+            lambda _f: CASE WHEN _f.x IS NOT NULL THEN {filled} END)[1])[1]"""
+
+
+_FORWARD = f"""CASE WHEN len(_f.k) = 0 THEN to_json(_f.x) ELSE to_json(_f.x[1:_f.k[1] - 1] || {
+    _RUNS.format(
+        run='''list_resize(CAST([] AS JSON[]),
+        CASE WHEN _r = len(_f.k) THEN len(_f.x) + 1 ELSE _f.k[_r + 1] END - _f.k[_r], _f.x[_f.k[_r]])'''
+    )
+}) END"""
+_BACKWARD = f"""CASE WHEN len(_f.k) = 0 THEN to_json(_f.x) ELSE to_json({
+    _RUNS.format(
+        run='''list_resize(CAST([] AS JSON[]),
+        _f.k[_r] - CASE WHEN _r = 1 THEN 0 ELSE _f.k[_r - 1] END, _f.x[_f.k[_r]])'''
+    )
+} || _f.x[_f.k[len(_f.k)] + 1:]) END"""
+_CONST = "to_json(list_transform(_f.x, lambda _e, _i: CASE WHEN _f.m[_i] THEN _f.s.c ELSE _e END))"
+# Values between two known ones; for a series of integers they are truncated to integers.
+_LINE = """list_transform(range(0, _f.k[_r + 1] - _f.k[_r]), lambda _d: list_transform([_f.v[_f.k[_r]]
+    + _d * (_f.v[_f.k[_r + 1]] - _f.v[_f.k[_r]]) / (_f.k[_r + 1] - _f.k[_r])],
+    lambda _y: CASE WHEN _f.w THEN trunc(_y) ELSE _y END)[1])"""
+_BETWEEN = _RUNS.replace("len(_f.k) + 1", "len(_f.k)").format(run=_LINE)
+_LINEAR = f"""CASE WHEN len(_f.k) = 0 THEN CASE WHEN _f.s.c IS NULL THEN _f.s.j
+        ELSE to_json(list_transform(_f.x, lambda _e: _f.s.c)) END
+    ELSE kql_same_kind(
+        CASE WHEN _f.s.e THEN list_resize(CAST([] AS DOUBLE[]), _f.k[1] - 1, _f.v[_f.k[1]]) ELSE _f.v[1:_f.k[1] - 1] END
+        || {_BETWEEN} || [_f.v[_f.k[len(_f.k)]]]
+        || CASE WHEN _f.s.e THEN list_resize(CAST([] AS DOUBLE[]), len(_f.x) - _f.k[len(_f.k)], _f.v[_f.k[len(_f.k)]])
+            ELSE _f.v[_f.k[len(_f.k)] + 1:] END, _f.w) END"""
+
+_FILL_MACROS: tuple[str, ...] = (
+    _build_fill_macro("series_fill_forward", "", "", _FORWARD),
+    _build_fill_macro("series_fill_backward", "", "", _BACKWARD),
+    _build_fill_macro("series_fill_const", ", constant", ", c := TRY_CAST(constant AS JSON)", _CONST),
+    _build_fill_macro(
+        "series_fill_linear",
+        ", edges, constant",
+        ", e := edges, c := TRY_CAST(constant AS JSON)",
+        _LINEAR,
+    ),
+)
+
+
+def _install_fill() -> None:
+    """Add the functions of this module to the translator."""
+    add_form("series_fill_forward", (1, 2), lambda call: _render_fill(call, "NULL"))
+    add_form("series_fill_backward", (1, 2), lambda call: _render_fill(call, "NULL"))
+    add_form("series_fill_linear", (1, 2, 3, 4), lambda call: _render_fill(call, "NULL", "TRUE", "CAST(0 AS DOUBLE)"))
+    add_form("series_fill_const", (2, 3), _render_fill_const)
+
+
+def _render_fill(call: ir.FunctionCall, *defaults: str) -> str:
+    """Return the call of the macro, with defaults for missing arguments."""
+    arguments = [render(arg) for arg in call.args]
+    return f"kql_{call.name.lower()}({', '.join([*arguments, *defaults[len(arguments) - 1 :]])})"
+
+
+def _render_fill_const(call: ir.FunctionCall) -> str:
+    series, constant, *missing = (render(arg) for arg in call.args)
+    return f"kql_series_fill_const({series}, {missing[0] if missing else 'NULL'}, {constant})"
+
+
+# Weighted window of each element; zeros on both sides complete every window. A slice of the captured list would copy
+# the list for every element. A missing element makes every result that depends on it missing.
+_TERMS = "list_transform(_w.f, lambda _e, _k: _e * _w.z[_i + _w.o + len(_w.f) - _k])"
+_WINDOWS = f"list_transform(range(1, len(_w.x) + 1), lambda _i: list_sum({_TERMS}))"
+_SLOW_WINDOWS = f"""list_transform(range(1, len(_w.x) + 1), lambda _i: list_transform([{_TERMS}],
+    lambda _s: CASE WHEN list_count(_s) = len(_s) THEN list_sum(_s) END)[1])"""
+# y(i) = c y(i-1) + u(i) by doubling: each pass doubles the number of terms in an element.
+_FIRST_ORDER = """list_reduce(list_transform(range(0, CAST(ceil(log2(len(_u.u) + 1)) AS BIGINT)),
+    lambda _s: [CAST(1 << _s AS DOUBLE)]), lambda _y, _s: list_transform(_y, lambda _e, _i:
+    CASE WHEN _i <= _s[1] THEN _e ELSE _e + pow(_u.c, _s[1]) * _y[_i - CAST(_s[1] AS BIGINT)] END), _u.u)"""
+_ANY_ORDER = """list_reduce(list_transform(_u.u, lambda _e: [_e]), lambda _y, _e: list_append(_y,
+    _e[1] - list_sum(list_transform(_u.r, lambda _c, _k: _c * coalesce(_y[len(_y) + 1 - _k],
+    CASE WHEN len(_y) < _k THEN 0 END)))), CAST([] AS DOUBLE[]))"""
+_MISSING = "len(list_filter({0}, lambda _e: _e IS NULL)) > 0"
+
+_FILTER_MACROS: tuple[str, ...] = (
+    f"""CREATE OR REPLACE MACRO kql_fir(numbers, weights, shift) AS list_transform(list_transform(
+        [struct_pack(x := numbers, f := weights, o := shift)], lambda _p: struct_pack(x := _p.x, f := _p.f, o := _p.o,
+            z := list_resize(CAST([] AS DOUBLE[]), len(_p.f) - 1, 0.0) || _p.x
+                || list_resize(CAST([] AS DOUBLE[]), len(_p.f) - 1, 0.0))),
+        lambda _w: CASE WHEN {_MISSING.format("_w.z")} THEN {_SLOW_WINDOWS} ELSE {_WINDOWS} END)[1]""",
+    # Normalised weights have a sum of one. Negative weights are normalised only on request; the result is then null.
+    f"""CREATE OR REPLACE MACRO kql_series_fir(series, weights, normalize, center) AS list_transform(
+        [struct_pack(x := kql_numbers(series), f := kql_numbers(weights), n := normalize, c := center)],
+        lambda _a: CASE WHEN _a.x IS NULL OR coalesce(len(_a.f), 0) = 0 OR {_MISSING.format("_a.f")} THEN NULL
+        WHEN _a.n AND list_min(_a.f) < 0 THEN NULL
+        WHEN _a.c AND len(_a.f) % 2 = 0 THEN error('series_fir() with an even filter cannot be centered exactly')
+        ELSE kql_series(kql_fir(_a.x, CASE WHEN coalesce(_a.n, list_min(_a.f) >= 0)
+            THEN list_transform(_a.f, lambda _e: _e / list_sum(_a.f)) ELSE _a.f END,
+            CASE WHEN _a.c THEN (len(_a.f) - 1) // 2 ELSE 0 END)) END)[1]""",
+    f"""CREATE OR REPLACE MACRO kql_series_iir(series, numerators, denominators) AS list_transform(list_transform(
+        [struct_pack(x := kql_numbers(series), b := kql_numbers(numerators), a := kql_numbers(denominators))],
+        lambda _p: CASE WHEN _p.x IS NOT NULL AND len(_p.b) > 0 AND _p.a[1] <> 0
+            AND NOT {_MISSING.format("_p.b || _p.a")} THEN struct_pack(a := _p.a,
+            r := list_transform(_p.a[2:], lambda _e: _e / _p.a[1]), c := -_p.a[2] / _p.a[1],
+            u := kql_fir(_p.x, list_transform(_p.b, lambda _e: _e / _p.a[1]), 0)) END),
+        lambda _u: CASE WHEN _u IS NOT NULL THEN kql_series(CASE len(_u.a) WHEN 1 THEN _u.u WHEN 2 THEN {_FIRST_ORDER}
+            ELSE {_ANY_ORDER} END) END)[1]""",
+)
+
+
+def _install_filter() -> None:
+    """Add the functions of this module to the translator."""
+    add_form("series_fir", (2, 3, 4), _render_fir)
+    add_template("series_iir", "kql_series_iir({0}, {1}, {2})", 3)
+
+
+def _render_fir(call: ir.FunctionCall) -> str:
+    arguments = [render(arg) for arg in call.args]
+    return f"kql_series_fir({', '.join([*arguments, *('NULL', 'FALSE')[len(arguments) - 2 :]])})"
+
+
+SUPPORTED: tuple[str, ...] = (
+    *_ARITHMETIC,
+    "series_divide",
+    "series_pow",
+    *_COMPARISONS,
+    *_UNARY,
+    *_KIND_KEEPING,
+    "series_sum",
+    "series_product",
+    "series_dot_product",
+    "series_magnitude",
+    "series_cosine_similarity",
+    "series_pearson_correlation",
+    "series_fill_linear",
+    "series_fill_const",
+    "series_fill_forward",
+    "series_fill_backward",
+    "series_fir",
+    "series_iir",
+)
+
+macros: tuple[str, ...] = (
+    *_VALUES_MACROS,
+    *_ELEMENTWISE_MACROS,
+    *_FILL_MACROS,
+    *_FILTER_MACROS,
+)
 
 
 def install() -> None:
-    """Teach the translator the operator and the functions."""
-    for part in _PARTS:
-        part.install()
+    """Add the functions and operators of this module to the translator."""
+    _install_elementwise()
+    _install_fill()
+    _install_filter()

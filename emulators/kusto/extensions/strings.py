@@ -1,10 +1,16 @@
-"""Texts: searching, splitting, replacing, parsing, encoding."""
+"""Functions over texts, including IPv4 addresses, and size limits of concatenated texts."""
 
-from duckdb_kql import ir
+from collections.abc import Callable
+
+from duckdb_kql import ir, translate
 from duckdb_kql.errors import KqlUnsupportedError
 
-from emulators.kusto.extensions.registry import body, form, template, text_argument
-from emulators.kusto.extensions.sql import once, quoted, render
+from emulators.kusto.extensions.known_types import infer_type
+from emulators.kusto.extensions.library import writer
+from emulators.kusto.extensions.registry import add_body, add_form, add_template, render_text_argument
+from emulators.kusto.extensions.sql import bind_once, quote_text, render
+from emulators.kusto.extensions.type_guards import render_error
+from emulators.kusto.library_errors import RUNAWAY
 
 SUPPORTED: tuple[str, ...] = (
     "base64_decode_tostring (UTF-8)",
@@ -28,22 +34,27 @@ SUPPORTED: tuple[str, ...] = (
     "url_decode",
     "url_encode",
     "url_encode_component",
+    "ipv4_compare",
+    "ipv4_is_in_range",
+    "ipv4_is_match",
+    "ipv4_is_private",
 )
+
 
 _CSV_RECORD = r'^(?:"(?:[^"]|"")*"|[^"\r\n])*'
 _CSV_FIELD = r'((?:"(?:[^"]|"")*"|[^,"])*),'
 _PATH = r"^(?:([A-Za-z][A-Za-z0-9+.\-]*)://)?(([A-Za-z]:)?(?:.*[/\\])?)([^/\\:]*)(?::(.*))?$"
 
-macros: tuple[str, ...] = (
+_TEXT_MACROS: tuple[str, ...] = (
     (
         "CREATE OR REPLACE MACRO kql_csv(t) AS "
-        f"to_json(list_transform(regexp_extract_all(regexp_extract(t, {quoted(_CSV_RECORD)}) "
-        f"|| ',', {quoted(_CSV_FIELD)}, 1), lambda _f: CASE WHEN starts_with(_f, '\"') AND ends_with(_f, "
+        f"to_json(list_transform(regexp_extract_all(regexp_extract(t, {quote_text(_CSV_RECORD)}) "
+        f"|| ',', {quote_text(_CSV_FIELD)}, 1), lambda _f: CASE WHEN starts_with(_f, '\"') AND ends_with(_f, "
         "'\"') AND length(_f) > 1 "
         "THEN replace(_f[2:-2], '\"\"', '\"') ELSE _f END))"
     ),
     (
-        f"CREATE OR REPLACE MACRO kql_path(t) AS list_transform([regexp_extract(t, {quoted(_PATH)}, "
+        f"CREATE OR REPLACE MACRO kql_path(t) AS list_transform([regexp_extract(t, {quote_text(_PATH)}, "
         "['scheme', 'dir', 'root', 'file', 'stream'])], lambda _p: json_object('Scheme', _p.scheme, "
         "'RootPath', _p.root, "
         "'DirectoryPath', regexp_replace(_p.dir, '[/\\\\]$', ''), "
@@ -62,8 +73,8 @@ macros: tuple[str, ...] = (
         "lambda _c: CASE WHEN _c IN ('%21', '%2A', '%28', '%29') THEN url_decode(_c) WHEN _c = '~' THEN '%7e' "
         "WHEN starts_with(_c, '%') THEN lower(_c) ELSE _c END), '')"
     ),
-    # In the order of the lookups, each match behind a character of private use until the last is found: what was put in
-    # place of one is not searched for the next.
+    # Each match is first replaced by a private-use character, so that later lookups do not search the replacements of
+    # earlier ones.
     (
         "CREATE OR REPLACE MACRO kql_replaced(t, l, r) AS list_reduce(list_prepend(list_reduce(list_prepend(t, l), "
         "lambda _t, _l, _i: CASE WHEN _l <> '' THEN replace(_t, _l, chr(CAST(983040 + _i AS INTEGER))) ELSE _t END), "
@@ -73,50 +84,54 @@ macros: tuple[str, ...] = (
 )
 
 
-def install() -> None:
-    """Teach the translator the functions."""
-    body("strcmp", (2,), lambda a, b: f"CASE WHEN {a} < {b} THEN -1 WHEN {a} > {b} THEN 1 WHEN {a} = {b} THEN 0 END")
-    template("string_size", "CAST(octet_length(encode({0})) AS BIGINT)", 1)
-    template("regex_quote", "regexp_escape({0})", 1)
-    template("isascii", "regexp_full_match({0}, '[[:ascii:]]*')", 1)
-    template("base64_encode_tostring", "to_base64(encode({0}))", 1)
-    template("base64_decode_tostring", "coalesce(TRY(decode(from_base64({0}))), '')", 1)
-    template("parse_csv", "kql_csv({0})", 1)
-    template("parse_path", "kql_path({0})", 1)
-    body("parse_version", (1,), lambda text: f"kql_version({text})")
-    template("url_decode", "url_decode(replace({0}, '+', ' '))", 1)
-    template("url_encode", "replace(kql_url({0}), '%20', '+')", 1)
-    template("url_encode_component", "kql_url({0})", 1)
-    form("indexof", (2, 3, 4, 5), _indexof)
-    form("split", (2, 3), _split)
-    body("translate", (3,), _translate)
-    form("replace_strings", (3,), _replace_strings)
-    form("strrep", (2, 3), _strrep)
-    form("parse_urlquery", (1,), _parse_urlquery)
-    form("has_any_index", (2,), _has_any_index)
-    template("unicode_codepoints_from_string", "to_json(list_transform(str_split({0}, ''), lambda _c: unicode(_c)))", 1)
-    template(
+def _install_text() -> None:
+    """Add the functions to the translator."""
+    add_body(
+        "strcmp", (2,), lambda a, b: f"CASE WHEN {a} < {b} THEN -1 WHEN {a} > {b} THEN 1 WHEN {a} = {b} THEN 0 END"
+    )
+    add_template("string_size", "CAST(octet_length(encode({0})) AS BIGINT)", 1)
+    add_template("regex_quote", "regexp_escape({0})", 1)
+    add_template("isascii", "regexp_full_match({0}, '[[:ascii:]]*')", 1)
+    add_template("base64_encode_tostring", "to_base64(encode({0}))", 1)
+    add_template("base64_decode_tostring", "coalesce(TRY(decode(from_base64({0}))), '')", 1)
+    add_template("parse_csv", "kql_csv({0})", 1)
+    add_template("parse_path", "kql_path({0})", 1)
+    add_body("parse_version", (1,), lambda text: f"kql_version({text})")
+    add_template("url_decode", "url_decode(replace({0}, '+', ' '))", 1)
+    add_template("url_encode", "replace(kql_url({0}), '%20', '+')", 1)
+    add_template("url_encode_component", "kql_url({0})", 1)
+    add_form("indexof", (2, 3, 4, 5), _render_indexof)
+    add_form("split", (2, 3), _render_split)
+    add_body("translate", (3,), _render_translate)
+    add_form("replace_strings", (3,), _render_replace_strings)
+    add_form("strrep", (2, 3), _render_strrep)
+    add_form("parse_urlquery", (1,), _render_parse_urlquery)
+    add_form("has_any_index", (2,), _render_has_any_index)
+    add_template(
+        "unicode_codepoints_from_string", "to_json(list_transform(str_split({0}, ''), lambda _c: unicode(_c)))", 1
+    )
+    add_template(
         "unicode_codepoints_to_string",
         "array_to_string(list_transform(CAST(to_json({0}) AS INTEGER[]), lambda _c: chr(_c)), '')",
         1,
     )
 
 
-def _indexof(call: ir.FunctionCall) -> str:
-    if len(call.args) == 5 and not _unlimited(call.args[3]):  # noqa: PLR2004
+def _render_indexof(call: ir.FunctionCall) -> str:
+    if len(call.args) == 5 and not _is_unlimited(call.args[3]):  # noqa: PLR2004
         raise KqlUnsupportedError("indexof() with both a length and an occurrence")
-    texts = [text_argument(arg) for arg in call.args[:2]]
-    return once([*texts, *map(render, call.args[2:])], _position)
+    texts = [render_text_argument(arg) for arg in call.args[:2]]
+    return bind_once([*texts, *map(render, call.args[2:])], _render_position)
 
 
-def _unlimited(expr: ir.Expr) -> bool:
+def _is_unlimited(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Literal) and expr.value == -1
 
 
-def _position(text: str, match: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
+def _render_position(text: str, match: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
     first = f"CASE WHEN {start} < 0 THEN length({text}) + {start} ELSE {start} END"
-    taken = f"CASE WHEN {length} < 0 THEN length({text}) ELSE {length} END"
-    part = f"substr({text}, ({first}) + 1, {taken})"
+    size = f"CASE WHEN {length} < 0 THEN length({text}) ELSE {length} END"
+    part = f"substr({text}, ({first}) + 1, {size})"
     if occurrence == "1":
         found = f"position({match} IN {part}) - 1"
     else:
@@ -127,12 +142,12 @@ def _position(text: str, match: str, start: str = "0", length: str = "-1", occur
     return f"CASE WHEN ({first}) < 0 OR {length} < -1 OR {occurrence} < 0 THEN NULL ELSE {at} END"
 
 
-def _split(call: ir.FunctionCall) -> str:
-    parts = f"str_split({text_argument(call.args[0])}, {render(call.args[1])})"
+def _render_split(call: ir.FunctionCall) -> str:
+    parts = f"str_split({render_text_argument(call.args[0])}, {render(call.args[1])})"
     if len(call.args) == 2:  # noqa: PLR2004
         return f"to_json({parts})"
     index = render(call.args[2])
-    return once(
+    return bind_once(
         [parts, index],
         lambda p, i: (
             f"CASE WHEN {i} BETWEEN 0 AND len({p}) - 1 THEN to_json([{p}[{i} + 1]]) ELSE to_json([]::VARCHAR[]) END"
@@ -140,8 +155,8 @@ def _split(call: ir.FunctionCall) -> str:
     )
 
 
-def _translate(search: str, replacement: str, source: str) -> str:
-    # A list of replacements that is too short goes on with its last character, an empty one deletes.
+def _render_translate(search: str, replacement: str, source: str) -> str:
+    # The last character of a short list of replacements is repeated; an empty list deletes.
     padded = (
         f"rpad({replacement}, CAST(greatest(length({search}), length({replacement})) AS INTEGER), "
         f"right({replacement}, 1))"
@@ -152,39 +167,147 @@ def _translate(search: str, replacement: str, source: str) -> str:
     )
 
 
-def _replace_strings(call: ir.FunctionCall) -> str:
+def _render_replace_strings(call: ir.FunctionCall) -> str:
     text, *lists = call.args
     texts = [
         f"list_transform(CAST(to_json({render(each)}) AS JSON[]), lambda _t: CASE WHEN json_type(_t) = "
         "'VARCHAR' THEN _t ->> '$' END)"
         for each in lists
     ]
-    return once([render(text), *texts], lambda text, lookups, rewrites: f"kql_replaced({text}, {lookups}, {rewrites})")
+    return bind_once(
+        [render(text), *texts], lambda text, lookups, rewrites: f"kql_replaced({text}, {lookups}, {rewrites})"
+    )
 
 
-def _strrep(call: ir.FunctionCall) -> str:
-    # One long text at once: a list of its parts would hold all of them beside it.
-    value, delimiter = text_argument(call.args[0]), text_argument(call.args[2]) if len(call.args) > 2 else ""  # noqa: PLR2004
+def _render_strrep(call: ir.FunctionCall) -> str:
+    # A list of parts would need the memory of the text a second time.
+    value = render_text_argument(call.args[0])
+    delimiter = render_text_argument(call.args[2]) if len(call.args) > 2 else ""  # noqa: PLR2004
     count = f"CAST({render(call.args[1])} AS BIGINT)"
     if not delimiter:
         return f"repeat({value}, {count})"
-    return once([delimiter], lambda text: f"substr(repeat({text} || {value}, {count}), length({text}) + 1)")
+    return bind_once([delimiter], lambda text: f"substr(repeat({text} || {value}, {count}), length({text}) + 1)")
 
 
-def _parse_urlquery(call: ir.FunctionCall) -> str:
+def _render_parse_urlquery(call: ir.FunctionCall) -> str:
     url = ir.FunctionCall("strcat", (ir.Literal("a://b?", "string"), call.args[0]))
     parsed = render(ir.FunctionCall("parse_url", (url,)))
     return f"json_object('Query Parameters', json_extract({parsed}, '$.\"Query Parameters\"'))"
 
 
-def _has_any_index(call: ir.FunctionCall) -> str:
+def _render_has_any_index(call: ir.FunctionCall) -> str:
     from duckdb_kql.translate.functions import term_match_sql  # noqa: PLC0415
 
     words = f"CAST(to_json({render(call.args[1])}) AS VARCHAR[])"
-    return once(
+    return bind_once(
         [render(call.args[0]), words],
         lambda text, list_: (
             f"coalesce(list_filter(range(0, len({list_})), lambda _i: "
             f"{term_match_sql(text, f'{list_}[_i + 1]')})[1], -1)"
         ),
     )
+
+
+_ADDRESS = r"^\s*(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:/(\d{1,2}))?\s*$"
+_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
+
+_IPV4_MACROS: tuple[str, ...] = (
+    # Number and prefix length of an address, null for other texts.
+    (
+        "CREATE OR REPLACE MACRO kql_ip(t) AS list_transform([regexp_extract(t, "
+        f"'{_ADDRESS}', ['a', 'b', 'c', 'd', 'p'])], "
+        "lambda _x: CASE WHEN _x.a <> '' AND greatest(_x.a::INT, _x.b::INT, _x.c::INT, _x.d::INT) < 256 "
+        "AND (_x.p = '' OR _x.p::INT <= 32) THEN struct_pack(n := ((_x.a::BIGINT * 256 + _x.b::BIGINT) * 256 "
+        "+ _x.c::BIGINT) * 256 + _x.d::BIGINT, p := CASE WHEN _x.p = '' THEN 32 ELSE _x.p::INT END) END)[1]"
+    ),
+    (
+        "CREATE OR REPLACE MACRO kql_ip_order(x, y, p) AS list_transform([struct_pack(a := kql_ip(x), b := kql_ip(y), "
+        "p := p)], lambda _o: list_transform([32 - least(_o.a.p, _o.b.p, _o.p)], lambda _s: "
+        "CASE WHEN _o.a IS NOT NULL AND _o.b IS NOT NULL THEN "
+        "CAST(sign((_o.a.n >> _s) - (_o.b.n >> _s)) AS BIGINT) END)[1])[1]"
+    ),
+)
+
+
+def _install_ipv4() -> None:
+    """Add the functions to the translator."""
+    add_body("ipv4_compare", (2, 3), _compare_ipv4)
+    add_body("ipv4_is_match", (2, 3), lambda x, y, p="32": f"({_compare_ipv4(x, y, p)} = 0)")
+    add_body("ipv4_is_in_range", (2,), lambda x, y: f"({_compare_ipv4(x, y)} = 0)")
+    add_body(
+        "ipv4_is_private",
+        (1,),
+        lambda x: "(" + " OR ".join(f"{_compare_ipv4(x, quote_text(each))} = 0" for each in _PRIVATE) + ")",
+    )
+
+
+def _compare_ipv4(one: str, other: str, prefix: str = "32") -> str:
+    return f"kql_ip_order({one}, {other}, CAST({prefix} AS INTEGER))"
+
+
+MAX_TEXT_BYTES = 16_777_216
+"""Limit of a concatenated text.
+
+Data Explorer usually limits a stored text to 1 MiB. DuckDB computes the size of a concatenation first, and a size of 4
+GiB or more invalidates the database instead of failing the query.
+"""
+_JOINS = {"strcat": "concat", "strcat_delim": "concat_ws"}
+_SMALL = frozenset({"bool", "int", "long", "real", "decimal", "datetime", "timespan", "guid"})
+
+
+def _install_sizes() -> None:
+    """Check the size of concatenated texts."""
+    for name, join in _JOINS.items():
+        writer.SPECIAL_FORMS[name] = _wrap_concatenation(name, join, writer.SPECIAL_FORMS[name])
+
+
+def _wrap_concatenation(
+    name: str, join: str, default: Callable[[ir.FunctionCall], str]
+) -> Callable[[ir.FunctionCall], str]:
+    failure = render_error(RUNAWAY, f"{name}() makes a text of more than {MAX_TEXT_BYTES} bytes")
+
+    def write(call: ir.FunctionCall) -> str:
+        if all(map(_has_short_text, call.args)):
+            return default(call)
+        texts = [str(translate.render_kql_tostring(each)) for each in call.args]
+        sizes = {i: _render_size(each) for i, each in enumerate(call.args) if isinstance(each, ir.ColumnRef)}
+        bound = [i for i, each in enumerate(call.args) if i not in sizes and not _has_short_text(each)]
+
+        def render_checked(*names: str) -> str:
+            parts = texts.copy()
+            for i, bound_name in zip(bound, names, strict=True):
+                parts[i] = bound_name
+            total = " + ".join([*filter(None, sizes.values()), *(f"strlen({each})" for each in names)])
+            joined = f"{join}({', '.join(parts)})"
+            return f"CASE WHEN {total} > {MAX_TEXT_BYTES} THEN {failure} ELSE {joined} END" if total else joined
+
+        return bind_once([texts[i] for i in bound], render_checked)
+
+    return write
+
+
+def _has_short_text(expr: ir.Expr) -> bool:
+    """Return whether a value is a literal, a parameter, or of a type with short texts."""
+    return isinstance(expr, ir.Literal | ir.Parameter) or infer_type(expr) in _SMALL
+
+
+def _render_size(column: ir.ColumnRef) -> str:
+    """Return the SQL of the size of a column's text, empty if the text is short."""
+    if _has_short_text(column):
+        return ""
+    sql = render(column)
+    texts = f"typeof({sql}) IN ('VARCHAR', 'JSON')"
+    return f"coalesce(CASE WHEN {texts} THEN strlen(CAST({sql} AS VARCHAR)) END, 0)"
+
+
+macros: tuple[str, ...] = (
+    *_TEXT_MACROS,
+    *_IPV4_MACROS,
+)
+
+
+def install() -> None:
+    """Add the functions and operators of this module to the translator."""
+    _install_text()
+    _install_ipv4()
+    _install_sizes()

@@ -1,4 +1,4 @@
-"""Tabular operators that choose columns by pattern or rows by number."""
+"""Tabular operators that select columns by pattern or rows by number, and ``as``."""
 
 import dataclasses
 import re
@@ -7,11 +7,11 @@ from typing import Any
 
 from duckdb_kql import ir, translate
 
-from emulators.kusto.errors import semantic_error, unsupported
+from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
-from emulators.kusto.extensions.sql import quoted
-from emulators.kusto.extensions.tree import children, kind_of, position
+from emulators.kusto.extensions.sql import quote_text
+from emulators.kusto.extensions.tree import child_rules, find_rules, rule_name, source_position
 
 SUPPORTED: tuple[str, ...] = (
     "project-keep",
@@ -21,44 +21,43 @@ SUPPORTED: tuple[str, ...] = (
     "distinct *",
     "sample",
     "sample-distinct",
+    "as (where the name is not used)",
 )
 
-macros: tuple[str, ...] = ()
 
-
-def install() -> None:
-    """Teach the translator the operators of this module."""
-    add_operator("ProjectKeepOperator", _project_keep)
-    add_operator("ProjectAwayOperator", _project_away)
-    add_operator("ProjectReorderOperator", _project_reorder)
-    add_operator("TakeOperator", _take)
-    add_operator("TopOperator", _top)
-    add_operator("SampleOperator", _sample)
-    add_operator("SampleDistinctOperator", _sample_distinct)
-    add_operator("DistinctOperator", _distinct)
+def _install_tabular() -> None:
+    """Add the operators of this module to the translator."""
+    add_operator("ProjectKeepOperator", _lower_project_keep)
+    add_operator("ProjectAwayOperator", _lower_project_away)
+    add_operator("ProjectReorderOperator", _lower_project_reorder)
+    add_operator("TakeOperator", _lower_take)
+    add_operator("TopOperator", _lower_top)
+    add_operator("SampleOperator", _lower_sample)
+    add_operator("SampleDistinctOperator", _lower_sample_distinct)
+    add_operator("DistinctOperator", _lower_distinct)
 
 
 @dataclasses.dataclass(frozen=True)
 class ColumnPattern:
-    """A name, perhaps with wildcards, and how the columns that it matches are ordered among themselves."""
+    """Column name with optional wildcards, and the order of the matching columns."""
 
     text: str
     order: str = ""
 
-    def matches(self, cols: Sequence[str]) -> list[str]:
-        """Return the columns that the pattern names.
+    def match(self, cols: Sequence[str]) -> list[str]:
+        """Return the matching columns.
 
         Raises:
-            QueryError: it is a plain name, and there is no such column.
+            QueryError: the pattern has no wildcard, and the column does not exist.
         """
         if "*" not in self.text:
             if self.text not in cols:
                 raise semantic_error(f"Failed to resolve column named '{self.text[:200]}'")
             return [self.text]
-        return self._ordered([name for name in cols if self._fits(name)])
+        return self._sort([name for name in cols if self._is_match(name)])
 
-    def _fits(self, name: str) -> bool:
-        # Part after part, each at its first place: the regular expression would try all places of all parts.
+    def _is_match(self, name: str) -> bool:
+        # Each part is searched once; a regular expression could take exponential time.
         first, *parts, last = self.text.split("*")
         if not name.startswith(first):
             return False
@@ -70,46 +69,48 @@ class ColumnPattern:
             position = found + len(part)
         return name.endswith(last) and len(name) - len(last) >= position
 
-    def expression(self) -> str:
-        """Return the pattern as a regular expression for DuckDB, whose time is linear in the text."""
+    def to_expression(self) -> str:
+        """Return the pattern as a regular expression for DuckDB, whose matching takes linear time."""
         return "(?s)" + ".*".join(map(re.escape, self.text.split("*")))
 
-    def _ordered(self, names: list[str]) -> list[str]:
+    def _sort(self, names: list[str]) -> list[str]:
         if not self.order:
             return names
         if self.order not in ("asc", "desc"):
-            raise unsupported(
-                f"project-reorder {self.order}", "its order of numbers inside names is not documented clearly"
+            raise unsupported_error(
+                f"project-reorder {self.order}", "the order of names with numbers is not documented"
             )
         return sorted(names, reverse=self.order == "desc")
 
 
 @dataclasses.dataclass(frozen=True)
 class SelectColumns(PipelineOperator):
-    """``project-keep``, ``project-away`` or ``project-reorder`` with patterns."""
+    """Operator ``project-keep``, ``project-away`` or ``project-reorder`` with patterns."""
 
     patterns: tuple[ColumnPattern, ...]
     mode: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the chosen columns, written out."""
-        chosen = self.columns(cols)
-        if not chosen:
-            raise unsupported("a result without columns")
-        return f"SELECT {', '.join(map(translate.quote_ident, chosen))} FROM {prev}"  # noqa: S608  quoted names
+        """Return the selected columns by name."""
+        selected = self.columns(cols)
+        if not selected:
+            raise unsupported_error("a result without columns")
+        return f"SELECT {', '.join(map(translate.quote_ident, selected))} FROM {prev}"  # noqa: S608  quoted names
 
-    def render_blindly(self, prev: str) -> str:
+    def render_without_columns(self, prev: str) -> str:
         """Return the columns that DuckDB finds by the patterns."""
         if self.mode == "reorder":
-            raise unsupported("project-reorder", "the columns before it depend on the data")
-        tests = " OR ".join(f"regexp_full_match(_c, {quoted(pattern.expression())})" for pattern in self.patterns)
+            raise unsupported_error("project-reorder", "the columns of its input depend on the data")
+        tests = " OR ".join(
+            f"regexp_full_match(_c, {quote_text(pattern.to_expression())})" for pattern in self.patterns
+        )
         return f"SELECT COLUMNS(lambda _c: {'' if self.mode == 'keep' else 'NOT '}({tests})) FROM {prev}"  # noqa: S608
 
     def columns(self, cols: list[str]) -> list[str]:
-        """Return the columns that are kept, in the order that the operator gives them."""
+        """Return the selected columns in the order of the operator."""
         named: list[str] = []
         for pattern in self.patterns:
-            named += [name for name in pattern.matches(cols) if name not in named]
+            named += [name for name in pattern.match(cols) if name not in named]
         if self.mode == "keep":
             return [name for name in cols if name in named]
         rest = [name for name in cols if name not in named]
@@ -118,68 +119,68 @@ class SelectColumns(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class TakeRows(PipelineOperator):
-    """``take``, ``top`` or ``sample`` of as many rows as a constant expression says."""
+    """Operator ``take``, ``top`` or ``sample`` with a constant expression as the number of rows."""
 
     count: ir.Expr
     keys: tuple[ir.SortKey, ...] = ()
     random: bool = False
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the rows, as many as the number says."""
+        """Return the first or random rows."""
         del cols
-        return self.render_blindly(prev)
+        return self.render_without_columns(prev)
 
-    def render_blindly(self, prev: str) -> str:
-        """Return the rows; Kusto answers none for a negative number."""
+    def render_without_columns(self, prev: str) -> str:
+        """Return the first or random rows; for a negative number Kusto returns none."""
         order = "random()" if self.random else translate.render_sort_keys(self.keys)
         sorting = f" ORDER BY {order}" if order else ""
-        return f"SELECT * FROM {prev}{sorting} LIMIT {row_limit(self.count)}"  # noqa: S608
+        return f"SELECT * FROM {prev}{sorting} LIMIT {render_row_limit(self.count)}"  # noqa: S608
 
-    def substituted(self, substitute: Substitute) -> "TakeRows":
-        """Return the operator with its number bound: no column can be meant there."""
+    def replace_expressions(self, substitute: Substitute) -> "TakeRows":
+        """Return the operator with its expressions replaced; the number cannot refer to a column."""
         keys = tuple(dataclasses.replace(key, expr=substitute(key.expr)) for key in self.keys)
-        return dataclasses.replace(self, count=bound_value(substitute(self.count)), keys=keys)
+        return dataclasses.replace(self, count=resolve_value(substitute(self.count)), keys=keys)
 
 
 @dataclasses.dataclass(frozen=True)
 class DistinctRows(PipelineOperator):
-    """``distinct *``, or ``sample-distinct`` of one column."""
+    """Operator ``distinct *`` or ``sample-distinct``."""
 
     named: ir.NamedExpr | None = None
     count: ir.Expr | None = None
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return each combination of values once."""
+        """Return the distinct rows."""
         del cols
-        return self.render_blindly(prev)
+        return self.render_without_columns(prev)
 
-    def render_blindly(self, prev: str) -> str:
-        """Return each combination of values once."""
+    def render_without_columns(self, prev: str) -> str:
+        """Return the distinct rows."""
         if self.named is None or self.count is None:
             return f"SELECT DISTINCT * FROM {prev}"  # noqa: S608
         name = translate.quote_ident(self.columns([])[0])
         value = translate.render_expr(self.named.expr)
-        return f"SELECT DISTINCT {value} AS {name} FROM {prev} LIMIT {row_limit(self.count)}"  # noqa: S608
+        return f"SELECT DISTINCT {value} AS {name} FROM {prev} LIMIT {render_row_limit(self.count)}"  # noqa: S608
 
     def columns(self, cols: list[str]) -> list[str]:
-        """Return every column, or the sampled one."""
+        """Return all columns, or the sampled column."""
         return cols if self.named is None else translate.naming.distinct_names([self.named])
 
-    def substituted(self, substitute: Substitute) -> "DistinctRows":
-        """Return the operator with its number bound."""
+    def replace_expressions(self, substitute: Substitute) -> "DistinctRows":
+        """Return the operator with its expressions replaced."""
         if self.named is None or self.count is None:
             return self
         named = dataclasses.replace(self.named, expr=substitute(self.named.expr))
-        return dataclasses.replace(self, named=named, count=bound_value(substitute(self.count)))
+        return dataclasses.replace(self, named=named, count=resolve_value(substitute(self.count)))
 
 
-def bound_value(expr: ir.Expr) -> ir.Expr:
-    """Return what a name is bound to where the translator would leave it open whether a column is meant."""
+def resolve_value(expr: ir.Expr) -> ir.Expr:
+    """Return the value of a ``let`` name in a place where the name cannot be a column."""
     return expr.value if isinstance(expr, ir.LetRef) else expr
 
 
-def row_limit(count: ir.Expr) -> str:
-    """Return the SQL of a number of rows; Kusto answers none for a negative one."""
+def render_row_limit(count: ir.Expr) -> str:
+    """Return the SQL of a number of rows; in Kusto a negative number means 0."""
     if isinstance(count, ir.Literal):
         return str(max(0, int(count.value or 0)))
     if writer.referenced_columns(count):
@@ -187,66 +188,92 @@ def row_limit(count: ir.Expr) -> str:
     return f"greatest(coalesce(CAST({translate.render_expr(count)} AS BIGINT), 0), 0)"
 
 
-def _count_expr(node: Any) -> ir.Expr:
+def _lower_count(node: Any) -> ir.Expr:
     count: ir.Expr = reader.lower_expr(node)
     if isinstance(count, ir.Literal) and not (isinstance(count.value, int) and count.kind in ("int", "long")):
-        raise semantic_error("the number of rows must be an integer", position=position(node))
+        raise semantic_error("the number of rows must be an integer", position=source_position(node))
     return count
 
 
-def _patterns(node: Any) -> tuple[ColumnPattern, ...]:
+def _lower_patterns(node: Any) -> tuple[ColumnPattern, ...]:
     found = []
-    for child in children(node):
-        if kind_of(child) != "ProjectReorderExpression":
-            found.append(_pattern(child, ""))
+    for child in child_rules(node):
+        if rule_name(child) != "ProjectReorderExpression":
+            found.append(_lower_pattern(child, ""))
             continue
         texts = [part.getText() for part in child.getChildren()]
-        found.append(_pattern(child.getChild(0), texts[1] if len(texts) > 1 else ""))
+        found.append(_lower_pattern(child.getChild(0), texts[1] if len(texts) > 1 else ""))
     return tuple(found)
 
 
-def _pattern(node: Any, order: str) -> ColumnPattern:
+def _lower_pattern(node: Any, order: str) -> ColumnPattern:
     name = reader.name_text(reader.collapse(node))
     return ColumnPattern(node.getText() if name is None else name, order)
 
 
-def _project_keep(node: Any) -> ir.Operator:
-    return SelectColumns(_patterns(node), "keep")
+def _lower_project_keep(node: Any) -> ir.Operator:
+    return SelectColumns(_lower_patterns(node), "keep")
 
 
-def _project_away(node: Any) -> ir.Operator:
-    return SelectColumns(_patterns(node), "away")
+def _lower_project_away(node: Any) -> ir.Operator:
+    return SelectColumns(_lower_patterns(node), "away")
 
 
-def _project_reorder(node: Any) -> ir.Operator:
-    return SelectColumns(_patterns(node), "reorder")
+def _lower_project_reorder(node: Any) -> ir.Operator:
+    return SelectColumns(_lower_patterns(node), "reorder")
 
 
-def _take(node: Any) -> ir.Operator:
-    count = _count_expr(children(node)[-1])
+def _lower_take(node: Any) -> ir.Operator:
+    count = _lower_count(child_rules(node)[-1])
     if isinstance(count, ir.Literal) and isinstance(count.value, int):
         return ir.Take(max(0, count.value))
     return TakeRows(count)
 
 
-def _top(node: Any) -> ir.Operator:
-    number, key = children(node)[-2:]
-    count, keys = _count_expr(number), (reader.lower_sort_key(key),)
+def _lower_top(node: Any) -> ir.Operator:
+    number, key = child_rules(node)[-2:]
+    count, keys = _lower_count(number), (reader.lower_sort_key(key),)
     if isinstance(count, ir.Literal) and isinstance(count.value, int):
         return ir.Top(max(0, count.value), keys)
     return TakeRows(count, keys)
 
 
-def _sample(node: Any) -> ir.Operator:
-    return TakeRows(_count_expr(children(node)[-1]), random=True)
+def _lower_sample(node: Any) -> ir.Operator:
+    return TakeRows(_lower_count(child_rules(node)[-1]), random=True)
 
 
-def _sample_distinct(node: Any) -> ir.Operator:
-    number, column = children(node)[-2:]
-    return DistinctRows(reader.lower_named(column), _count_expr(number))
+def _lower_sample_distinct(node: Any) -> ir.Operator:
+    number, column = child_rules(node)[-2:]
+    return DistinctRows(reader.lower_named(column), _lower_count(number))
 
 
-def _distinct(node: Any) -> ir.Operator | None:
-    if any(kind_of(child) == "DistinctOperatorStarTarget" for child in children(node)):
+def _lower_distinct(node: Any) -> ir.Operator | None:
+    if any(rule_name(child) == "DistinctOperatorStarTarget" for child in child_rules(node)):
         return DistinctRows()
     return None
+
+
+def _install_as() -> None:
+    """Add the operator to the translator."""
+    add_operator("AsOperator", _lower_as)
+
+
+def _lower_as(node: Any) -> list[ir.Operator]:
+    name = reader.name_text(reader.collapse(child_rules(node)[-1]))
+    root = node
+    while root.parentCtx is not None:
+        root = root.parentCtx
+    if sum(each.getText() == name for each in find_rules(root, "IdentifierName")) > 1:
+        raise unsupported_error(
+            "as with a name that is used in the query", "bind the rows with let", source_position(node)
+        )
+    return []
+
+
+macros: tuple[str, ...] = ()
+
+
+def install() -> None:
+    """Add the functions and operators of this module to the translator."""
+    _install_tabular()
+    _install_as()

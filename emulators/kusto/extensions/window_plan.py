@@ -1,4 +1,4 @@
-"""Columns computed over serialized rows, level by level, for the functions that look at neighbours."""
+"""Rendering of columns over serialized rows, in nested subqueries, for window functions and sessions."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -7,115 +7,122 @@ from typing import Any
 from duckdb_kql import ir, translate
 
 from emulators.kusto.extensions.library import writer
-from emulators.kusto.extensions.sessions import Chain
 
 RUNNING = "OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-"""The window of everything up to a row."""
+"""Window of all rows up to the current one."""
 
-type Function = Callable[["Plan", ir.FunctionCall, int], tuple[str, int]]
-"""Adds the columns of a call, whose arguments have a depth, to a plan; returns its value's column and depth."""
+type Function = Callable[["WindowPlan", ir.FunctionCall, int], tuple[str, int]]
+"""Function that adds the columns of a call to a plan; it receives the depth of the arguments and returns the column of
+the result and its depth."""
 
 
-class Plan:
-    """Nested subqueries, each of which adds columns computed over the one inside it.
+type Chain = Callable[[str], str]
+"""Function that returns a query over the named rows with the columns row number (``r``) and value (``v``)."""
+
+
+class WindowPlan:
+    """Nested subqueries; each adds columns that are computed from the subquery inside it.
 
     Args:
         prev: the rows.
-        cols: their columns.
-        partition: groups that are kept apart.
-        functions: how the functions are written, by name.
+        cols: the columns of the rows.
+        partition: groups that window functions do not cross.
+        functions: the window functions by name.
     """
 
     def __init__(
-        self, prev: str, cols: Sequence[str], partition: "Partition", functions: Mapping[str, Function]
+        self, prev: str, cols: Sequence[str], partition: "RowPartition", functions: Mapping[str, Function]
     ) -> None:
         self._functions = functions
-        self._prefix = free_prefix(cols)
+        self._prefix = find_free_prefix(cols)
         self._levels: list[list[str]] = []
         self._chains: dict[int, list[tuple[str, Chain]]] = {}
         self._known: dict[int, tuple[Any, int]] = {}
         self._count = 0
         self._sorts = False
-        self.row = self._name()
-        self._rows = numbered(prev, self.row, partition, f"{self._prefix}r")
+        self.row = self._create_name()
+        self._rows = number_rows(prev, self.row, partition, f"{self._prefix}r")
         self.group: str | None = None
         if partition.columns:
             keys = (translate.quote_ident(each) for each in partition.columns)
             start = " OR ".join(f"{key} IS DISTINCT FROM lag({key}) OVER ()" for key in keys)
-            begins = self.column(f"({start})", 1)
-            self.group = self.column(f"count(*) FILTER (WHERE {begins}) {RUNNING}", 2)
+            begins = self.add_column(f"({start})", 1)
+            self.group = self.add_column(f"count(*) FILTER (WHERE {begins}) {RUNNING}", 2)
 
-    def source(self) -> str:
-        """Return the rows with every column added so far, as they came."""
+    def render_source(self) -> str:
+        """Return the rows with all added columns, in their original order."""
         sql = self._rows
         for depth, level in enumerate(self._levels, 1):
             added = f", {', '.join(level)}" if level else ""
             sql = f"(SELECT *{added} FROM {sql})"  # noqa: S608  generated names, rendered expressions
             for name, write in self._chains.get(depth, ()):
-                sql = self._chained(sql, name, write)
+                sql = self._join_chain(sql, name, write)
         return f"(SELECT * FROM {sql} ORDER BY {self.row})" if self._sorts else sql  # noqa: S608
 
-    def column(self, sql: str, depth: int) -> str:
-        """Add a column that is computed over those of lower depth, and return its name."""
+    def add_column(self, sql: str, depth: int) -> str:
+        """Add a column that is computed from columns of lower depth, and return its name."""
         while len(self._levels) < depth:
             self._levels.append([])
-        name = self._name()
+        name = self._create_name()
         self._levels[depth - 1].append(f"{sql} AS {name}")
         return name
 
-    def chain(self, write: Chain, depth: int) -> str:
-        """Add a column whose values a query of its own gives for row numbers; null where it gives none."""
+    def add_chain(self, write: Chain, depth: int) -> str:
+        """Add a column with the values that a separate query returns by row number, null for other rows."""
         while len(self._levels) < depth:
             self._levels.append([])
-        name = self._name()
+        name = self._create_name()
         self._chains.setdefault(depth, []).append((name, write))
         return name
 
-    def _chained(self, sql: str, name: str, write: Chain) -> str:
+    def _join_chain(self, sql: str, name: str, write: Chain) -> str:
         rows = f"{name}m"
         return (
             f"(WITH {rows} AS MATERIALIZED (SELECT * FROM {sql}) SELECT {rows}.*, {name}j.v AS {name} "  # noqa: S608
             f"FROM {rows} LEFT JOIN ({write(rows)}) AS {name}j ON {name}j.r = {rows}.{self.row} ORDER BY {self.row})"
         )
 
-    def sorts(self) -> None:
-        """Note that a column's window does not keep the rows' order."""
+    def require_sort(self) -> None:
+        """Sort the rows again, because the window of a column does not preserve their order."""
         self._sorts = True
 
+    @property
     def base_depth(self) -> int:
-        """Return the depth that the grouping needs."""
+        """Depth of the group column."""
         return 0 if self.group is None else 2
 
-    def restarted(self, restart: str | None, depth: int) -> tuple[str | None, int]:
-        """Return a column that tells where counting starts anew, None where it never does."""
-        depth = max(depth, self.base_depth())
+    def add_restart(self, restart: str | None, depth: int) -> tuple[str | None, int]:
+        """Add a column that is true where counting restarts; return None if it never restarts."""
+        depth = max(depth, self.base_depth)
         starts = [f"coalesce({restart}, false)"] if restart else []
         starts += [f"{self.group} IS DISTINCT FROM lag({self.group}) OVER ()"] if self.group else []
-        return (self.column(f"({' OR '.join(starts)})", depth + 1), depth + 1) if starts else (None, depth)
+        return (self.add_column(f"({' OR '.join(starts)})", depth + 1), depth + 1) if starts else (None, depth)
 
-    def since(self, restart: str | None, depth: int) -> tuple[str, int]:
-        """Return the row number at which counting last started."""
-        begins, depth = self.restarted(restart, depth)
+    def add_start_row(self, restart: str | None, depth: int) -> tuple[str, int]:
+        """Add a column with the row number of the last restart."""
+        begins, depth = self.add_restart(restart, depth)
         if begins is None:
             return "1", depth
-        return self.column(f"coalesce(max(CASE WHEN {begins} THEN {self.row} END) {RUNNING}, 1)", depth + 1), depth + 1
+        return self.add_column(
+            f"coalesce(max(CASE WHEN {begins} THEN {self.row} END) {RUNNING}, 1)", depth + 1
+        ), depth + 1
 
     def rewrite(self, node: Any) -> Any:
-        """Return an operator with a column in the place of each window function."""
-        return self._rewritten(node)[0]
+        """Return an operator with each window function replaced by a column."""
+        return self._rewrite_once(node)[0]
 
-    def _rewritten(self, node: Any) -> tuple[Any, int]:
+    def _rewrite_once(self, node: Any) -> tuple[Any, int]:
         if id(node) not in self._known:
-            self._known[id(node)] = self._fresh(node)
+            self._known[id(node)] = self._rewrite_node(node)
         return self._known[id(node)]
 
-    def _fresh(self, node: Any) -> tuple[Any, int]:
+    def _rewrite_node(self, node: Any) -> tuple[Any, int]:
         if isinstance(node, tuple):
-            items = [self._rewritten(each) for each in node]
+            items = [self._rewrite_once(each) for each in node]
             return tuple(item for item, _ in items), max((depth for _, depth in items), default=0)
         if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
             return node, 0
-        parts = {field.name: self._rewritten(getattr(node, field.name)) for field in dataclasses.fields(node)}
+        parts = {field.name: self._rewrite_once(getattr(node, field.name)) for field in dataclasses.fields(node)}
         depth = max((each for _, each in parts.values()), default=0)
         again: Any = dataclasses.replace(node, **{name: part for name, (part, _) in parts.items()}) if depth else node
         function = self._functions.get(again.name.lower()) if isinstance(again, ir.FunctionCall) else None
@@ -124,13 +131,13 @@ class Plan:
         column, depth = function(self, again, depth)
         return ir.RenderedAggregate(column), depth
 
-    def _name(self) -> str:
+    def _create_name(self) -> str:
         self._count += 1
         return f"{self._prefix}{self._count}"
 
 
-def free_prefix(cols: Sequence[str]) -> str:
-    """Return a prefix of generated names that no column begins with."""
+def find_free_prefix(cols: Sequence[str]) -> str:
+    """Return a prefix for generated names with which no column starts."""
     prefix = "_w"
     while any(name.casefold().startswith(prefix) for name in cols):
         prefix = f"_{prefix}"
@@ -138,27 +145,81 @@ def free_prefix(cols: Sequence[str]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Partition:
-    """Groups of rows that functions do not look across.
+class RowPartition:
+    """Groups of rows that functions do not cross.
 
     Attributes:
-        columns: that tell the groups apart; none where there is but one.
-        contiguous: whether the rows of a group already follow each other.
+        columns: columns that identify the groups; empty for a single group.
+        contiguous: whether the rows of a group are adjacent.
     """
 
     columns: tuple[str, ...] = ()
     contiguous: bool = False
 
 
-WHOLE = Partition()
+WHOLE = RowPartition()
 """All rows in one group."""
 
 
-def numbered(prev: str, row: str, partition: Partition, scratch: str) -> str:
-    """Return the rows with a number in their order, group by group where there are groups."""
+def number_rows(prev: str, row: str, partition: RowPartition, scratch: str) -> str:
+    """Return the rows, sorted by group if they are partitioned, with their row number."""
     if not partition.columns or partition.contiguous:
         return f"(SELECT *, row_number() OVER () AS {row} FROM {prev})"  # noqa: S608  generated names
     keys = writer.quoted(list(partition.columns))
     once = f"(SELECT *, row_number() OVER () AS {scratch} FROM {prev})"  # noqa: S608
     grouped = f"(SELECT * FROM {once} ORDER BY {keys}, {scratch})"  # noqa: S608
     return f"(SELECT * EXCLUDE ({scratch}), row_number() OVER () AS {row} FROM {grouped})"  # noqa: S608
+
+
+def add_session_starts(
+    plan: WindowPlan, arguments: tuple[str, str, str], begins: str | None, depth: int
+) -> tuple[str, int]:
+    """Add a column with the start of each row's session, as documented for ``row_window_session()``.
+
+    A session starts at the first value, after a null, ``longest`` or more after the start of the session, ``gap`` or
+    more after the previous value, and where ``begins`` is true. A gap or a restart ends every session; between two of
+    them is a "run", in which each start determines the next. In a run with ascending values the next start is in the
+    next span of the length ``longest``, so the query advances by spans; in any other run it advances by rows. A
+    recursive query processes one span of all runs in each iteration.
+
+    Args:
+        plan: the plan to which the columns are added.
+        arguments: SQL of the value, the maximum session length and the maximum gap.
+        begins: a column that is true where a session must start.
+        depth: depth of the columns that the arguments read.
+
+    Returns:
+        The column and its depth.
+    """
+    value, longest, gap = arguments
+    at = plan.add_column(f"epoch_us({value})", depth + 1)
+    before = f"lag({at}) OVER ()"
+    breaks = f"coalesce({at} >= {before} + epoch_us({gap}), true)" + (f" OR {begins}" if begins else "")
+    broken = plan.add_column(f"({breaks})", depth + 2)
+    falls = plan.add_column(f"coalesce({at} < {before}, false)", depth + 2)
+    run = plan.add_column(f"count(*) FILTER (WHERE {broken}) {RUNNING}", depth + 3)
+    origin = plan.add_column(f"last_value(CASE WHEN {broken} THEN {at} END IGNORE NULLS) {RUNNING}", depth + 3)
+    unsorted = plan.add_column(f"(NOT {broken} AND {falls})", depth + 3)
+
+    def chain(rows: str) -> str:
+        return _render_chain(rows, (plan.row, at, run, origin, unsorted), f"epoch_us({longest})")
+
+    start = plan.add_chain(chain, depth + 4)
+    last = f"last_value({start} IGNORE NULLS) {RUNNING}"
+    return plan.add_column(f"CASE WHEN {at} IS NOT NULL THEN make_timestamp({last}) END", depth + 5), depth + 5
+
+
+def _render_chain(rows: str, names: tuple[str, str, str, str, str], longest: str) -> str:
+    row, at, run, origin, unsorted = names
+    falling = f"{run} IN (SELECT {run} FROM {rows} WHERE {unsorted})"  # noqa: S608  generated names
+    span = f"CASE WHEN {falling} THEN {row} ELSE ({at} - {origin}) // greatest({longest}, 1) END"
+    return (
+        f"WITH RECURSIVE spans AS MATERIALIZED (SELECT g, b, rows, "  # noqa: S608  generated names
+        f"lead(b) OVER (PARTITION BY g ORDER BY b) AS n, b = min(b) OVER (PARTITION BY g) AS f FROM "
+        f"(SELECT {run} AS g, {span} AS b, list({{'t': {at}, 'r': {row}}}) AS rows FROM {rows} "
+        f"WHERE {at} IS NOT NULL GROUP BY ALL)), "
+        f"chain AS (SELECT g, n, list_min(rows).t + {longest} AS x, list_min(rows) AS s FROM spans WHERE f UNION ALL "
+        f"SELECT g, n, CASE WHEN s IS NULL THEN x ELSE s.t + {longest} END, s FROM (SELECT p.g, p.n, c.x, "
+        f"list_min(list_filter(p.rows, lambda q: q.t >= c.x)) AS s FROM chain c "
+        f"JOIN spans p ON p.g = c.g AND p.b = c.n)) SELECT s.r AS r, s.t AS v FROM chain WHERE s IS NOT NULL"
+    )

@@ -1,7 +1,7 @@
-"""Window functions: ``prev``, ``next``, ``row_number``, ``row_cumsum``, ranks and sessions, over serialized rows.
+"""Window functions over serialized rows: ``prev``, ``next``, ``row_number``, ``row_cumsum``, ranks and sessions.
 
-Rows keep their order through a subquery in DuckDB, and an empty ``OVER ()`` follows it (its documentation, "Order
-Preservation"); so most of these run while the rows stream by, without a second sort.
+In DuckDB rows retain their order through a subquery, and an empty ``OVER ()`` follows that order (see "Order
+Preservation" in its documentation). Most of these functions therefore need no second sort.
 """
 
 import dataclasses
@@ -12,13 +12,19 @@ from duckdb_kql import ir, schema, translate
 from duckdb_kql.translate import naming
 from duckdb_kql.translate.functions import SCALAR_FUNCTIONS, FunctionSpec
 
-from emulators.kusto.errors import semantic_error, unsupported
+from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.pipeline import PipelineOperator
-from emulators.kusto.extensions.sessions import session_starts
 from emulators.kusto.extensions.sql import render
 from emulators.kusto.extensions.tabular import TakeRows
-from emulators.kusto.extensions.window_plan import RUNNING, WHOLE, Function, Partition, Plan
+from emulators.kusto.extensions.window_plan import (
+    RUNNING,
+    WHOLE,
+    Function,
+    RowPartition,
+    WindowPlan,
+    add_session_starts,
+)
 
 SUPPORTED: tuple[str, ...] = (
     "prev()",
@@ -31,7 +37,7 @@ SUPPORTED: tuple[str, ...] = (
 )
 
 macros: tuple[str, ...] = (
-    # Overloads: DuckDB picks by the type of the summed value, which a translation does not know.
+    # Overloads, because only DuckDB knows the type of the summed value.
     (
         "CREATE OR REPLACE MACRO kql_summand(a BIGINT) AS a, (a INTEGER) AS a, (a HUGEINT) AS a, (a DOUBLE) AS a, "
         "(a DECIMAL(38, 18)) AS a, (a INTERVAL) AS epoch_us(a)"
@@ -46,66 +52,66 @@ macros: tuple[str, ...] = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Windowed(PipelineOperator):
-    """An operator whose expressions hold window functions.
+class WindowedOperator(PipelineOperator):
+    """Operator whose expressions contain window functions.
 
     Attributes:
-        operator: what the library renders, once the functions are columns.
-        partition: groups that the functions do not look across.
+        operator: the operator of the library, rendered after the functions are replaced by columns.
+        partition: groups that the functions do not cross.
     """
 
     operator: ir.Operator
-    partition: Partition = WHOLE
+    partition: RowPartition = WHOLE
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the operator over its input with the functions' values as further columns."""
-        operator = _named(self.operator, cols)
-        plan = Plan(prev, cols, self.partition, _FUNCTIONS)
+        """Return the operator over its input with the values of the functions as additional columns."""
+        operator = _with_names(self.operator, cols)
+        plan = WindowPlan(prev, cols, self.partition, _FUNCTIONS)
         rewritten = plan.rewrite(operator)
-        sql: str = translate.render_operator(rewritten, plan.source(), cols)
+        sql: str = translate.render_operator(rewritten, plan.render_source(), cols)
         if isinstance(operator, ir.Extend | ir.Project):
             return sql
         return f"SELECT {writer.quoted(cols)} FROM ({sql})"  # noqa: S608  quoted names
 
     def columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the operator itself."""
+        """Return the columns of the operator."""
         return list(schema._operator_columns(self.operator, cols, None))  # noqa: SLF001  the library's own rules
 
 
 def install() -> None:
-    """Make the functions known; outside serialized rows they are an error."""
+    """Add the functions to the translator; outside serialized rows they are an error."""
     for name in _FUNCTIONS:
         SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", "")
-        writer.SPECIAL_FORMS[name] = _not_here
+        writer.SPECIAL_FORMS[name] = _reject_call
 
 
-def windowed(operator: ir.Operator, partition: Partition = WHOLE) -> ir.Operator:
-    """Return the operator, wrapped if its expressions hold window functions.
+def wrap_windowed(operator: ir.Operator, partition: RowPartition = WHOLE) -> ir.Operator:
+    """Return the operator, wrapped if its expressions contain window functions.
 
     Raises:
-        QueryError: it is an operator in which this engine does not compute them.
+        QueryError: the emulator does not support window functions in this operator.
     """
-    if isinstance(operator, Windowed) or function_in(operator) is None:
+    if isinstance(operator, WindowedOperator) or find_window_function(operator) is None:
         return operator
     if not isinstance(operator, ir.Extend | ir.Project | ir.Where | ir.Sort | ir.Top | TakeRows):
-        raise unsupported(f"{function_in(operator)}() in this operator", "extend a column with it first")
-    return Windowed(operator, partition)
+        raise unsupported_error(f"{find_window_function(operator)}() in this operator", "extend a column with it first")
+    return WindowedOperator(operator, partition)
 
 
-def function_in(operator: ir.Operator) -> str | None:
-    """Return the name of a window function in an operator's own expressions, None where there is none."""
-    if isinstance(operator, Windowed):
-        return function_in(operator.operator)
-    return next((node.name.lower() for node in _calls(operator)), None)
+def find_window_function(operator: ir.Operator) -> str | None:
+    """Return the name of a window function in the expressions of an operator, None if there is none."""
+    if isinstance(operator, WindowedOperator):
+        return find_window_function(operator.operator)
+    return next((node.name.lower() for node in _find_calls(operator)), None)
 
 
-def _calls(root: Any) -> Iterator[ir.FunctionCall]:
-    for node in _nodes(root):
+def _find_calls(root: Any) -> Iterator[ir.FunctionCall]:
+    for node in _iterate_nodes(root):
         if isinstance(node, ir.FunctionCall) and node.name.lower() in _FUNCTIONS:
             yield node
 
 
-def _nodes(root: Any) -> Iterator[Any]:
+def _iterate_nodes(root: Any) -> Iterator[Any]:
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:
@@ -118,8 +124,8 @@ def _nodes(root: Any) -> Iterator[Any]:
             stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _named(operator: ir.Operator, cols: list[str]) -> ir.Operator:
-    """Return the operator with the names of its columns written out: they follow from the functions' names."""
+def _with_names(operator: ir.Operator, cols: list[str]) -> ir.Operator:
+    """Return the operator with explicit column names, which depend on the names of the functions."""
     if not isinstance(operator, ir.Extend | ir.Project):
         return operator
     expressions = operator.expressions
@@ -129,93 +135,97 @@ def _named(operator: ir.Operator, cols: list[str]) -> ir.Operator:
     return dataclasses.replace(operator, expressions=tuple(named))
 
 
-def _not_here(call: ir.FunctionCall) -> str:
+def _reject_call(call: ir.FunctionCall) -> str:
     raise semantic_error(f"Function '{call.name[:100]}' cannot be invoked in current context", inner="SEM0001")
 
 
-def _neighbour(function: str) -> Function:
-    def write(plan: Plan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-        value, *rest = _arguments(call, 1, 3)
-        offset = _constant(call, rest[0]) if rest else "1"
+def _build_neighbour_function(function: str) -> Function:
+    def write(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
+        value, *rest = _check_arguments(call, 1, 3)
+        offset = _render_constant(call, rest[0]) if rest else "1"
         default = render(rest[1]) if len(rest) > 1 else "NULL"
-        depth = max(depth, plan.base_depth()) + 1
+        depth = max(depth, plan.base_depth) + 1
         sql = f"{function}({render(value)}, {offset}"
         if plan.group is None:
-            return plan.column(f"{sql}, {default}) OVER ()" if len(rest) > 1 else f"{sql}) OVER ()", depth), depth
+            return plan.add_column(f"{sql}, {default}) OVER ()" if len(rest) > 1 else f"{sql}) OVER ()", depth), depth
         same = f"{function}({plan.group}, {offset}) OVER () = {plan.group}"
-        return plan.column(f"CASE WHEN {same} THEN {sql}) OVER () ELSE {default} END", depth), depth
+        return plan.add_column(f"CASE WHEN {same} THEN {sql}) OVER () ELSE {default} END", depth), depth
 
     return write
 
 
-def _row_number(plan: Plan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    start, *restart = _arguments(call, 0, 2) or (ir.Literal(1, "long"),)
-    since, depth = plan.since(_restart(restart), depth)
-    return plan.column(f"CAST({plan.row} - {since} + {_constant(call, start)} AS BIGINT)", depth + 1), depth + 1
+def _add_row_number(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
+    start, *restart = _check_arguments(call, 0, 2) or (ir.Literal(1, "long"),)
+    since, depth = plan.add_start_row(_render_restart(restart), depth)
+    return plan.add_column(
+        f"CAST({plan.row} - {since} + {_render_constant(call, start)} AS BIGINT)", depth + 1
+    ), depth + 1
 
 
-def _row_cumsum(plan: Plan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    value, *restart = _arguments(call, 1, 2)
-    since, depth = plan.since(_restart(restart), depth)
+def _add_row_cumsum(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
+    value, *restart = _check_arguments(call, 1, 2)
+    since, depth = plan.add_start_row(_render_restart(restart), depth)
     frame = RUNNING
     if since != "1":
-        plan.sorts()
+        plan.require_sort()
         frame = f"OVER (ORDER BY {plan.row} ROWS BETWEEN {plan.row} - {since} PRECEDING AND CURRENT ROW)"
-    summand = plan.column(render(value), depth + 1)
-    total = plan.column(f"sum(kql_summand({summand})) {frame}", depth + 2)
-    return plan.column(f"kql_summed({total}, {summand})", depth + 3), depth + 3
+    summand = plan.add_column(render(value), depth + 1)
+    total = plan.add_column(f"sum(kql_summand({summand})) {frame}", depth + 2)
+    return plan.add_column(f"kql_summed({total}, {summand})", depth + 3), depth + 3
 
 
-def _changes(plan: Plan, call: ir.FunctionCall, depth: int) -> tuple[str, str, int]:
-    """Return where a rank begins, and the row at which counting began."""
-    value, *restart = _arguments(call, 1, 2)
-    since, depth = plan.since(_restart(restart), depth)
+def _add_rank_changes(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, str, int]:
+    """Add the columns that mark the start of a rank and contain the row of the last restart."""
+    value, *restart = _check_arguments(call, 1, 2)
+    since, depth = plan.add_start_row(_render_restart(restart), depth)
     sql = render(value)
-    changes = plan.column(f"({plan.row} = {since} OR {sql} IS DISTINCT FROM lag({sql}) OVER ())", depth + 1)
+    changes = plan.add_column(f"({plan.row} = {since} OR {sql} IS DISTINCT FROM lag({sql}) OVER ())", depth + 1)
     return changes, since, depth + 1
 
 
-def _row_rank_dense(plan: Plan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    changes, since, depth = _changes(plan, call, depth)
-    rank = plan.column(f"count(*) FILTER (WHERE {changes}) {RUNNING}", depth + 1)
+def _add_row_rank_dense(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
+    changes, since, depth = _add_rank_changes(plan, call, depth)
+    rank = plan.add_column(f"count(*) FILTER (WHERE {changes}) {RUNNING}", depth + 1)
     first = f"coalesce(max(CASE WHEN {plan.row} = {since} THEN {rank} END) {RUNNING}, 1)"
-    return plan.column(f"CAST({rank} - {first} + 1 AS BIGINT)", depth + 2), depth + 2
+    return plan.add_column(f"CAST({rank} - {first} + 1 AS BIGINT)", depth + 2), depth + 2
 
 
-def _row_rank_min(plan: Plan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    changes, since, depth = _changes(plan, call, depth)
+def _add_row_rank_min(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
+    changes, since, depth = _add_rank_changes(plan, call, depth)
     changed = f"max(CASE WHEN {changes} THEN {plan.row} END) {RUNNING}"
-    return plan.column(f"CAST({changed} - {since} + 1 AS BIGINT)", depth + 1), depth + 1
+    return plan.add_column(f"CAST({changed} - {since} + 1 AS BIGINT)", depth + 1), depth + 1
 
 
-def _row_window_session(plan: Plan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    value, longest, gap, *restart = _arguments(call, 3, 4)
-    begins, depth = plan.restarted(_restart(restart), depth)
-    return session_starts(plan, (render(value), _constant(call, longest), _constant(call, gap)), begins, depth)
+def _add_row_window_session(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
+    value, longest, gap, *restart = _check_arguments(call, 3, 4)
+    begins, depth = plan.add_restart(_render_restart(restart), depth)
+    return add_session_starts(
+        plan, (render(value), _render_constant(call, longest), _render_constant(call, gap)), begins, depth
+    )
 
 
-def _arguments(call: ir.FunctionCall, fewest: int, most: int) -> tuple[ir.Expr, ...]:
+def _check_arguments(call: ir.FunctionCall, fewest: int, most: int) -> tuple[ir.Expr, ...]:
     if not fewest <= len(call.args) <= most:
         raise semantic_error(f"{call.name}(): function expects {fewest} to {most} arguments", inner="SEM0219")
     return call.args
 
 
-def _restart(arguments: Sequence[ir.Expr]) -> str | None:
+def _render_restart(arguments: Sequence[ir.Expr]) -> str | None:
     return render(arguments[0]) if arguments else None
 
 
-def _constant(call: ir.FunctionCall, expr: ir.Expr) -> str:
-    if any(isinstance(node, ir.ColumnRef | ir.RenderedAggregate) for node in _nodes(expr)):
+def _render_constant(call: ir.FunctionCall, expr: ir.Expr) -> str:
+    if any(isinstance(node, ir.ColumnRef | ir.RenderedAggregate) for node in _iterate_nodes(expr)):
         raise semantic_error(f"{call.name}(): the argument must be a constant", inner="SEM0219")
     return render(expr)
 
 
 _FUNCTIONS: dict[str, Function] = {
-    "prev": _neighbour("lag"),
-    "next": _neighbour("lead"),
-    "row_number": _row_number,
-    "row_cumsum": _row_cumsum,
-    "row_rank_dense": _row_rank_dense,
-    "row_rank_min": _row_rank_min,
-    "row_window_session": _row_window_session,
+    "prev": _build_neighbour_function("lag"),
+    "next": _build_neighbour_function("lead"),
+    "row_number": _add_row_number,
+    "row_cumsum": _add_row_cumsum,
+    "row_rank_dense": _add_row_rank_dense,
+    "row_rank_min": _add_row_rank_min,
+    "row_window_session": _add_row_window_session,
 }

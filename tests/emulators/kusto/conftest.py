@@ -1,4 +1,4 @@
-"""An endpoint over a small folder of Parquet files, for tests that leave it as it was."""
+"""Emulator with a small folder of Parquet files, for tests that do not change the data."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -10,13 +10,13 @@ import pytest
 
 from tests.emulators.kusto.endpoints import Endpoint, end, start
 
-START = datetime(2026, 1, 1)  # noqa: DTZ001  Parquet keeps instants without a zone
+START = datetime(2026, 1, 1)  # noqa: DTZ001  Parquet stores instants without a zone
 ROWS = 2000
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the tables Telemetry and Devices."""
+    """Return a folder with the tables Telemetry and Devices."""
     path = tmp_path_factory.mktemp("parquet")
     index = range(ROWS)
     payloads = [f'{{"temp": {20 + i % 10}.5, "motor": {{"rpm": {1000 + i}}}, "tags": ["t{i % 3}"]}}' for i in index]
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """One endpoint over the folder, for the tests of a module."""
+    """Return an emulator with the folder, for the tests of a module."""
     running = start(tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB")
     yield running
     assert end(running.process) == 0, running.log()

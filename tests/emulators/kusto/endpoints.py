@@ -1,4 +1,4 @@
-"""The real endpoint as its own process, asked through the real client."""
+"""Processes of the emulator, and queries through the official client."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ DEADLINE_SECONDS = 60.0
 
 
 class Endpoint:
-    """A running endpoint and its address."""
+    """Running emulator and its address."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self.process = process
@@ -29,16 +29,16 @@ class Endpoint:
         self.url = line.split()[1]
 
     def log(self) -> str:
-        """Return what the endpoint wrote to standard error."""
+        """Return the log of the emulator."""
         return self._log.read_text()
 
     def stats(self) -> dict[str, Any]:
-        """Return the endpoint's counters."""
-        answer: dict[str, Any] = httpx.get(f"{self.url}/stats", timeout=30).raise_for_status().json()
-        return answer
+        """Return the statistics of the emulator."""
+        stats: dict[str, Any] = httpx.get(f"{self.url}/stats", timeout=30).raise_for_status().json()
+        return stats
 
     def until(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Wait until the counters meet a condition and return them."""
+        """Wait until the statistics meet a condition and return them."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not condition(stats := self.stats()):
             assert time.monotonic() < deadline, f"{stats}\n{self.log()}"
@@ -46,7 +46,7 @@ class Endpoint:
         return stats
 
     def table(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> Any:
-        """Return the primary table of a query's answer."""
+        """Return the primary table of a query's result."""
         properties = ClientRequestProperties()
         for name, value in (parameters or {}).items():
             properties.set_parameter(name, value)
@@ -56,7 +56,7 @@ class Endpoint:
             return client.execute_query("Telemetry", text, properties).primary_results[0]
 
     def rows(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> list[list[Any]]:
-        """Return the rows of a query's answer as they stand on the wire."""
+        """Return the rows of a query's result as they are in the reply."""
         rows: list[list[Any]] = self.table(text, parameters, **options).raw_rows
         return rows
 
@@ -67,14 +67,14 @@ class Endpoint:
         return raised.value
 
     def code(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> str:
-        """Return the error code of a refused query."""
+        """Return the error code of a rejected query."""
         error = self.error(text, parameters, **options)
         assert isinstance(error, KustoApiError), error
         return str(error.get_api_error().code)
 
 
 def start(log: Path, *arguments: str, stdin: int | None = subprocess.DEVNULL) -> Endpoint:
-    """Start an endpoint on a free port; the caller ends it."""
+    """Start the emulator on a free port; the caller ends it."""
     with log.open("ab") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "emulators.kusto", "--port", "0", *arguments],
@@ -92,7 +92,7 @@ def start(log: Path, *arguments: str, stdin: int | None = subprocess.DEVNULL) ->
 
 
 def end(process: "subprocess.Popen[bytes]") -> int:
-    """End a process with SIGTERM, at last with SIGKILL, and return its exit status."""
+    """End a process with SIGTERM, after 15 s with SIGKILL, and return its exit status."""
     process.terminate()
     try:
         status = process.wait(15)

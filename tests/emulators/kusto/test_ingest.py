@@ -1,4 +1,4 @@
-"""From the hub into the table: each message once, whatever happens in between."""
+"""Ingestion from the hub into the table: each message is stored exactly once."""
 
 import asyncio
 import os
@@ -16,8 +16,8 @@ import duckdb
 import httpx
 import pytest
 
-from emulators.kusto.ingest import GROUP
-from shared.backends.embedded.hub import HubReader, HubWriter
+from emulators.kusto.hub import GROUP
+from shared.backends.embedded.hub import HubWriter, HubReader
 from shared.telemetry.impulses import encode
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubMessage, Impulse
 from tests.emulators.kusto.endpoints import Endpoint, end, start
@@ -26,7 +26,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def message(number: int, connection: str = "press", identifier: str | None = None) -> HubMessage:
-    """Return a message whose content follows from its number."""
+    """Return a message with a content that depends on its number."""
     impulse = Impulse(
         message_id=identifier or f"m-{number}",
         timestamp=START + timedelta(seconds=number),
@@ -39,8 +39,8 @@ def message(number: int, connection: str = "press", identifier: str | None = Non
     return HubMessage(encode(impulse), connection, {})
 
 
-class Plant:
-    """A hub, a data folder, and the endpoint that joins them."""
+class Installation:
+    """Hub, data folder and emulator."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -57,42 +57,42 @@ class Plant:
         await log.close()
 
     def start(self, *arguments: str, **options: Any) -> Endpoint:
-        """Start the endpoint."""
+        """Start the emulator."""
         data = ("--data", str(self.root / "kusto"), "--hub", str(self.hub), "--memory-limit", "300MB")
         self.endpoint = start(self.root / "stderr", *data, *arguments, **options)
         return self.endpoint
 
     def end(self) -> None:
-        """End the endpoint in good order."""
+        """Shut the emulator down."""
         assert self.endpoint is not None
         assert end(self.endpoint.process) == 0, self.endpoint.log()
 
     def kill(self) -> None:
-        """End the endpoint without a warning, as a power cut would."""
+        """Kill the emulator."""
         assert self.endpoint is not None
         self.endpoint.process.send_signal(signal.SIGKILL)
         end(self.endpoint.process)
 
 
 @pytest.fixture
-def plant(tmp_path: Path) -> Iterator[Plant]:
-    """A plant whose endpoint is ended with the test."""
-    made = Plant(tmp_path)
-    yield made
-    if made.endpoint is not None and made.endpoint.process.poll() is None:
-        end(made.endpoint.process)
+def installation(tmp_path: Path) -> Iterator[Installation]:
+    """Return an installation; its emulator ends with the test."""
+    installation = Installation(tmp_path)
+    yield installation
+    if installation.endpoint is not None and installation.endpoint.process.poll() is None:
+        end(installation.endpoint.process)
 
 
-def handled(count: int) -> Any:
-    """Return a condition: so many events were read from the hub since the endpoint started."""
+def has_processed(count: int) -> Any:
+    """Return a condition for the number of events that the emulator has processed since its start."""
     return lambda stats: sum(stats["ingest"][key] for key in ("added", "copies", "unrouted", "malformed")) == count
 
 
-def test_an_impulse_becomes_a_row(plant: Plant) -> None:
-    """Every member of an impulse stands in its column, with Kusto's types."""
-    plant.send(message(3))
-    endpoint = plant.start()
-    endpoint.until(handled(1))
+def test_an_impulse_becomes_a_row(installation: Installation) -> None:
+    """Each member of an impulse is stored in its column with a Kusto type."""
+    installation.send(message(3))
+    endpoint = installation.start()
+    endpoint.until(has_processed(1))
     table = endpoint.table("Telemetry")
     assert [(column.column_name, column.column_type) for column in table.columns] == [
         ("Timestamp", "datetime"),
@@ -108,27 +108,27 @@ def test_an_impulse_becomes_a_row(plant: Plant) -> None:
     ]
 
 
-def test_what_comes_later_is_seen_and_the_hub_is_told(plant: Plant) -> None:
-    """Events sent to a running endpoint appear, and the consumer group's offset lets the hub trim them."""
-    endpoint = plant.start()
+def test_new_events_are_ingested_and_committed(installation: Installation) -> None:
+    """New events are stored, and the offset of the consumer group is committed to the hub."""
+    endpoint = installation.start()
     for number in range(5):
-        plant.send(message(number, f"c{number}"))
-        endpoint.until(handled(number + 1))
+        installation.send(message(number, f"c{number}"))
+        endpoint.until(has_processed(number + 1))
     assert endpoint.rows("Telemetry | summarize count(), dcount(ConnectionLookup)") == [[5, 5]]
-    reader = HubReader(plant.hub)
+    reader = HubReader(installation.hub)
     partitions = reader.partitions(IMPULSES_HUB)
     endpoint.until(lambda _: sum(reader.read_offset(IMPULSES_HUB, GROUP, each) for each in partitions) == 5)
     reader.close()
     assert httpx.get(f"{endpoint.url}/healthz").json()["status"] == "ok"
 
 
-def test_copies_are_dropped_within_and_between_batches(plant: Plant) -> None:
-    """The same connection and message id give one row; the same id of another connection is another message."""
-    plant.send(message(1), message(1), message(2), message(9, identifier="m-1"), message(1, "other"))
-    endpoint = plant.start()
-    endpoint.until(handled(5))
-    plant.send(message(1), message(2, "other"), message(2))
-    stats = endpoint.until(handled(8))
+def test_duplicates_are_removed_within_and_between_batches(installation: Installation) -> None:
+    """Messages with the same connection and id have one row; ids are unique only within a connection."""
+    installation.send(message(1), message(1), message(2), message(9, identifier="m-1"), message(1, "other"))
+    endpoint = installation.start()
+    endpoint.until(has_processed(5))
+    installation.send(message(1), message(2, "other"), message(2))
+    stats = endpoint.until(has_processed(8))
     assert stats["ingest"]["copies"] == 4
     query = "Telemetry | project ConnectionLookup, MessageId, n = tolong(Payload.n) | order by ConnectionLookup, n asc"
     assert sorted(endpoint.rows(query)) == [
@@ -139,24 +139,24 @@ def test_copies_are_dropped_within_and_between_batches(plant: Plant) -> None:
     ]
 
 
-def test_an_id_may_come_again_after_a_day(plant: Plant) -> None:
-    """What was seen more than 24 hours ago is no copy any more."""
-    plant.send(message(1))
-    plant.start().until(handled(1))
-    plant.end()
-    with duckdb.connect(str(plant.root / "kusto" / "telemetry.duckdb")) as database:
+def test_an_id_may_be_repeated_after_a_day(installation: Installation) -> None:
+    """A message is not a duplicate of one that was received more than 24 hours ago."""
+    installation.send(message(1))
+    installation.start().until(has_processed(1))
+    installation.end()
+    with duckdb.connect(str(installation.root / "kusto" / "telemetry.duckdb")) as database:
         database.execute("UPDATE ingest.seen SET first_seen = first_seen - INTERVAL '24 hours 1 second'")
-    plant.send(message(1))
-    endpoint = plant.start()
-    endpoint.until(handled(1))
+    installation.send(message(1))
+    endpoint = installation.start()
+    endpoint.until(has_processed(1))
     assert endpoint.rows("Telemetry | count") == [[2]]
 
 
-def test_what_no_connection_claims_stays_out(plant: Plant) -> None:
-    """Impulses of the reserved connection are counted and not put into the table."""
-    plant.send(message(1, UNROUTED), message(2))
-    endpoint = plant.start()
-    assert endpoint.until(handled(2))["ingest"]["unrouted"] == 1
+def test_unrouted_impulses_are_not_stored(installation: Installation) -> None:
+    """Impulses of the reserved connection are counted but not stored."""
+    installation.send(message(1, UNROUTED), message(2))
+    endpoint = installation.start()
+    assert endpoint.until(has_processed(2))["ingest"]["unrouted"] == 1
     assert endpoint.rows("Telemetry | project ConnectionLookup") == [["press"]]
 
 
@@ -165,46 +165,46 @@ def test_what_no_connection_claims_stays_out(plant: Plant) -> None:
     [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"ID": 5}', b"[" * 100_000, message(1).body.replace(b"2026", b"20x6")],
     ids=range(8),
 )
-def test_a_malformed_impulse_is_set_aside_and_blocks_nothing(plant: Plant, body: bytes) -> None:
-    """A bad event is kept with its reason; the events around it are in the table."""
-    plant.send(message(1), HubMessage(body, "press", {}), message(2))
-    endpoint = plant.start()
-    assert endpoint.until(handled(3))["ingest"]["malformed"] == 1
+def test_a_malformed_impulse_does_not_block_others(installation: Installation, body: bytes) -> None:
+    """A malformed event is stored separately with a reason; the other events are in the table."""
+    installation.send(message(1), HubMessage(body, "press", {}), message(2))
+    endpoint = installation.start()
+    assert endpoint.until(has_processed(3))["ingest"]["malformed"] == 1
     assert endpoint.rows("Telemetry | count") == [[2]]
     end(endpoint.process)
-    with duckdb.connect(str(plant.root / "kusto" / "telemetry.duckdb"), read_only=True) as database:
-        ((kept, reason),) = database.execute("SELECT body, reason FROM ingest.set_aside").fetchall()
-    assert kept == body
+    with duckdb.connect(str(installation.root / "kusto" / "telemetry.duckdb"), read_only=True) as database:
+        ((stored, reason),) = database.execute("SELECT body, reason FROM ingest.set_aside").fetchall()
+    assert stored == body
     assert reason
 
 
-def test_each_message_once_after_kills_at_any_point(plant: Plant) -> None:
-    """Killing the endpoint again and again while it ingests neither loses a message nor doubles one."""
+def test_messages_are_stored_once_despite_kills(installation: Installation) -> None:
+    """Repeated kills during ingestion neither lose nor duplicate a message."""
     total, connections = 60_000, 5
     for first in range(0, total, 5000):
-        plant.send(*(message(number, f"c{number % connections}") for number in range(first, first + 5000)))
+        installation.send(*(message(number, f"c{number % connections}") for number in range(first, first + 5000)))
     moments = random.Random(7)
     for _ in range(8):
-        plant.start()
-        time.sleep(moments.uniform(0, 0.4))  # chooses where in its work the process dies
-        plant.kill()
-    endpoint = plant.start()
+        installation.start()
+        time.sleep(moments.uniform(0, 0.4))  # varies the moment of the kill
+        installation.kill()
+    endpoint = installation.start()
     endpoint.until(lambda stats: stats["rows"]["Telemetry"] >= total)
     query = "Telemetry | summarize rows = count(), ids = dcount(MessageId), total = sum(tolong(Payload.n))"
     assert endpoint.rows(query) == [[total, total, sum(range(total))]]
 
 
-def test_the_offset_in_the_table_counts_and_not_the_hubs(plant: Plant) -> None:
-    """When the hub has lost the group's offset nothing is read twice, since the table knows how far it is."""
-    plant.send(*(message(number) for number in range(10)))
-    plant.start().until(handled(10))
-    plant.end()
-    with sqlite3.connect(plant.hub) as hub:
+def test_the_offset_in_the_table_is_authoritative(installation: Installation) -> None:
+    """If the hub has lost the offset of the group, ingestion continues from the offset in the database."""
+    installation.send(*(message(number) for number in range(10)))
+    installation.start().until(has_processed(10))
+    installation.end()
+    with sqlite3.connect(installation.hub) as hub:
         hub.execute("DELETE FROM offsets")
     hub.close()
-    plant.send(message(10))
-    endpoint = plant.start()
-    stats = endpoint.until(handled(1))
+    installation.send(message(10))
+    endpoint = installation.start()
+    stats = endpoint.until(has_processed(1))
     assert stats["ingest"] | {"lagSeconds": 0} == {
         "added": 1,
         "copies": 0,
@@ -215,34 +215,34 @@ def test_the_offset_in_the_table_counts_and_not_the_hubs(plant: Plant) -> None:
     }
 
 
-def test_a_hub_that_begins_anew_is_read_from_its_start(plant: Plant) -> None:
-    """When the hub's file was deleted its sequence numbers begin again; nothing of the new hub is skipped."""
-    plant.send(*(message(number) for number in range(10)))
-    plant.start().until(handled(10))
-    plant.end()
-    for file in plant.root.glob("hub.sqlite*"):
+def test_a_replaced_hub_is_read_from_its_start(installation: Installation) -> None:
+    """After the hub's file is replaced, all events of the new file are read."""
+    installation.send(*(message(number) for number in range(10)))
+    installation.start().until(has_processed(10))
+    installation.end()
+    for file in installation.root.glob("hub.sqlite*"):
         file.unlink()
-    endpoint = plant.start()
-    plant.send(message(10), message(11), message(3))
-    stats = endpoint.until(handled(3))
+    endpoint = installation.start()
+    installation.send(message(10), message(11), message(3))
+    stats = endpoint.until(has_processed(3))
     assert stats["ingest"]["copies"] == 1
     assert endpoint.rows("Telemetry | count") == [[12]]
 
 
-def test_queries_see_no_half_of_a_batch_and_no_internal_table(plant: Plant) -> None:
-    """The bookkeeping tables are out of a query's reach."""
-    plant.send(message(1))
-    endpoint = plant.start()
-    endpoint.until(handled(1))
+def test_queries_cannot_read_internal_tables(installation: Installation) -> None:
+    """The tables of the schema ``ingest`` do not resolve."""
+    installation.send(message(1))
+    endpoint = installation.start()
+    endpoint.until(has_processed(1))
     for name in ("seen", "offsets", "['ingest.seen']", "['ingest'].seen"):
         assert endpoint.code(name).startswith(("General_BadRequest", "BadRequest_"))
 
 
-def test_the_endpoint_ends_with_its_parent(plant: Plant) -> None:
-    """When standard input ends, the process ends and lets go of the database, though a query runs."""
-    plant.send(*(message(number) for number in range(3000)))
-    endpoint = plant.start("--exit-with-parent", stdin=subprocess.PIPE)
-    endpoint.until(handled(3000))
+def test_the_emulator_ends_with_its_parent(installation: Installation) -> None:
+    """At the end of standard input the process ends and releases the database, even during a query."""
+    installation.send(*(message(number) for number in range(3000)))
+    endpoint = installation.start("--exit-with-parent", stdin=subprocess.PIPE)
+    endpoint.until(has_processed(3000))
     endless = "Telemetry | extend k = 1 | join kind=inner (Telemetry | extend k = 1) on k | join kind=inner (Telemetry "
     endless += "| extend k = 1) on k | summarize count()"
     with pytest.raises(httpx.ReadTimeout):
@@ -251,16 +251,16 @@ def test_the_endpoint_ends_with_its_parent(plant: Plant) -> None:
     endpoint.process.stdin.close()
     assert endpoint.process.wait(20) in (0, 1)
     end(endpoint.process)
-    again = plant.start()
+    again = installation.start()
     assert again.rows("Telemetry | count") == [[3000]]
 
 
-def test_a_successor_waits_for_the_file(plant: Plant) -> None:
-    """An endpoint that starts while its predecessor still holds the file waits for it."""
-    plant.send(message(1))
-    first = plant.start()
-    first.until(handled(1))
+def test_a_new_process_waits_for_the_database_file(installation: Installation) -> None:
+    """An emulator waits for the database file of another one that is shutting down."""
+    installation.send(message(1))
+    first = installation.start()
+    first.until(has_processed(1))
     os.kill(first.process.pid, signal.SIGTERM)
-    second = plant.start()
+    second = installation.start()
     assert second.rows("Telemetry | count") == [[1]]
     assert end(first.process) == 0

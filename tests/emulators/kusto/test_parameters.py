@@ -1,4 +1,4 @@
-"""Query parameters: values stay values, ill-typed ones are refused."""
+"""Query parameters: values are never read as KQL or SQL, and invalid ones are rejected."""
 
 import contextlib
 import json
@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emulators.kusto.errors import QueryError
-from emulators.kusto.parameters import read
+from emulators.kusto.parameters import parse_parameter
 from tests.emulators.kusto.endpoints import Endpoint
 
 
 def utc(*parts: int) -> datetime:
-    """Return an instant in UTC without its zone, as DuckDB takes it."""
+    """Return an instant in UTC without its zone, as DuckDB expects it."""
     return datetime(*parts)  # type: ignore[arg-type]  # noqa: DTZ001  parts end before the zone
 
 
@@ -56,9 +56,9 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
         ("dynamic", "[1]", "[1]"),
     ],
 )
-def test_wire_forms(kind: str, wire: Any, value: Any) -> None:
-    """Each wire form of a KQL literal becomes the value that it names."""
-    assert read(wire, kind, "p") == value
+def test_literals_are_converted(kind: str, wire: Any, value: Any) -> None:
+    """Each form of a KQL literal is converted to its value."""
+    assert parse_parameter(wire, kind, "p") == value
 
 
 @pytest.mark.parametrize(
@@ -88,10 +88,10 @@ def test_wire_forms(kind: str, wire: Any, value: Any) -> None:
         ("dynamic", "dynamic(" + "[" * 100_000 + ")"),
     ],
 )
-def test_ill_typed_values_are_refused(kind: str, wire: Any) -> None:
-    """A value that is no literal of its declared type is an error that names the parameter, not the value."""
+def test_values_of_other_types_are_rejected(kind: str, wire: Any) -> None:
+    """A value of another type is an error with the name of the parameter, without the value."""
     with pytest.raises(QueryError, match="'p' is not of its declared type"):
-        read(wire, kind, "p")
+        parse_parameter(wire, kind, "p")
 
 
 @pytest.mark.parametrize(
@@ -108,39 +108,39 @@ def test_ill_typed_values_are_refused(kind: str, wire: Any) -> None:
         ("timespan", "-10675199.02:48:05.4775808"),
     ],
 )
-def test_values_that_would_lose_digits_are_refused_by_name(kind: str, wire: str) -> None:
-    """A decimal or timespan that the engine cannot hold in full is an error, never rounded."""
+def test_values_that_would_lose_digits_are_rejected(kind: str, wire: str) -> None:
+    """A decimal or timespan that the engine cannot represent exactly is an error."""
     with pytest.raises(QueryError, match=r"EMB0001: .* is not supported"):
-        read(wire, kind, "p")
+        parse_parameter(wire, kind, "p")
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=9, min_value=-(10**28), max_value=10**28))
-def test_decimals_of_nine_places_arrive_in_full(value: Decimal) -> None:
-    """A decimal within what the engine holds is the value that was sent."""
-    assert read(f"decimal({value:f})", "decimal", "p") == value
+def test_decimals_of_nine_places_are_exact(value: Decimal) -> None:
+    """A decimal with nine places is converted exactly."""
+    assert parse_parameter(f"decimal({value:f})", "decimal", "p") == value
 
 
 @given(st.integers(-(2**63) // 10 + 1, 2**63 // 10))
-def test_timespans_of_whole_microseconds_arrive_in_full(microseconds: int) -> None:
-    """A timespan of Kusto's whole range is read to the microsecond."""
+def test_timespans_of_whole_microseconds_are_exact(microseconds: int) -> None:
+    """A timespan in the range of Kusto is converted exactly."""
     days, rest = divmod(abs(microseconds), 86_400_000_000)
     seconds, fraction = divmod(rest, 1_000_000)
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{fraction:06d}"
     text = f"{'-' if microseconds < 0 else ''}{days}.{clock}"
-    assert read(f"time({text})", "timespan", "p") == timedelta(microseconds=microseconds)
+    assert parse_parameter(f"time({text})", "timespan", "p") == timedelta(microseconds=microseconds)
 
 
 @given(TEXTS, st.sampled_from(["bool", "int", "long", "real", "decimal", "datetime", "timespan", "guid", "dynamic"]))
-def test_any_text_is_a_value_or_an_error(text: str, kind: str) -> None:
-    """No text makes the reader fail in another way than its own error."""
+def test_any_text_is_a_value_or_a_query_error(text: str, kind: str) -> None:
+    """The conversion of any text returns a value or raises QueryError."""
     with contextlib.suppress(QueryError):
-        read(text, kind, "p")
+        parse_parameter(text, kind, "p")
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(TEXTS)
-def test_a_string_arrives_as_it_was_sent(endpoint: Endpoint, text: str) -> None:
-    """Any text given for a string parameter comes back unchanged; nothing of it is read as KQL or SQL."""
+def test_strings_are_unchanged(endpoint: Endpoint, text: str) -> None:
+    """The value of a string parameter is never read as KQL or SQL."""
     query = "declare query_parameters(p:string); print a = p, n = strlen(p)"
     assert endpoint.rows(query, {"p": text}) == [[text, len(text)]]
 
@@ -149,14 +149,14 @@ def test_a_string_arrives_as_it_was_sent(endpoint: Endpoint, text: str) -> None:
     "value",
     ["x' or 1=1 --", 'x" or true | project Payload //', "'; DROP TABLE Telemetry; --", "$kqlp0", "%", "\\'", "\0"],
 )
-def test_hostile_strings_filter_nothing_out_and_nothing_in(endpoint: Endpoint, value: Any) -> None:
-    """A value that looks like the end of a literal is compared like any other."""
+def test_hostile_strings_are_compared_as_values(endpoint: Endpoint, value: Any) -> None:
+    """A value that contains quotes or SQL is compared like any other."""
     query = "declare query_parameters(p:string); Telemetry | where DeviceId == p | count"
     assert endpoint.rows(query, {"p": value}) == [[0]]
 
 
 def test_every_type_binds(endpoint: Endpoint) -> None:
-    """A parameter of each type reaches the query as that type; defaults stand in for what is not given."""
+    """A parameter has its declared type in the query; missing parameters have their defaults."""
     query = (
         "declare query_parameters(b:bool, i:int, l:long = 9, r:real, d:datetime, t:timespan = 1h, s:string = 'z',"
         " g:guid, y:dynamic); print b, i + 1, l, r * 2, d + t, t, s, g, y.a"
@@ -176,13 +176,13 @@ def test_every_type_binds(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("values", [{}, {"p": "x"}, {"p": "5", "q": "1"}])
-def test_missing_unknown_and_ill_typed_parameters(endpoint: Endpoint, values: dict[str, Any]) -> None:
-    """A query with a parameter that has no value, a wrong one or no declaration is refused."""
+def test_missing_unknown_and_invalid_parameters_are_rejected(endpoint: Endpoint, values: dict[str, Any]) -> None:
+    """A missing, invalid or undeclared parameter is an error."""
     assert endpoint.code("declare query_parameters(p:long); print p", values) == "General_BadRequest"
 
 
 def test_one_translation_serves_different_values(endpoint: Endpoint) -> None:
-    """The values are no part of the translation: the same text answers each request with its own."""
+    """The cached translation of a text is used with the values of each request."""
     query = "declare query_parameters(p:long); Telemetry | where Number == p | project Number"
     assert [endpoint.rows(query, {"p": str(i)}) for i in (3, 5, 3)] == [[[3]], [[5]], [[3]]]
     before = endpoint.stats()["translations"]

@@ -1,4 +1,4 @@
-"""Both engines refuse the same queries: the embedded endpoint, and the service before it asks Azure Data Explorer."""
+"""Both engines reject the same queries: the emulator, and the service before it calls Azure Data Explorer."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -25,12 +25,12 @@ RESTRICTIONS = {
     "request_remote_entities_disabled",
     "request_sandboxed_execution_disabled",
 }
-"""Properties of https://learn.microsoft.com/kusto/api/rest/request-properties that restrict what a query reaches."""
+"""Properties of https://learn.microsoft.com/kusto/api/rest/request-properties that restrict the access of a query."""
 
 
 @pytest.fixture(scope="module")
 def data_explorer() -> Iterator[DataExplorer]:
-    """Return an endpoint that answers everything."""
+    """Return a server that accepts every query."""
     with DataExplorer() as running:
         running.answers([PRIMARY, END])
         yield running
@@ -49,10 +49,10 @@ async def queries_on(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries]:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_what_reaches_outside_is_refused_by_both_engines(
+async def test_both_engines_reject_access_to_other_data(
     endpoint: Endpoint, data_explorer: DataExplorer, name: str
 ) -> None:
-    """The embedded engine refuses the text itself; Data Explorer never receives it."""
+    """The emulator rejects the text; Data Explorer never receives it."""
     before = data_explorer.requests
     async with queries_on(data_explorer) as queries:
         with pytest.raises(WorkspaceError) as refused:
@@ -63,7 +63,7 @@ async def test_what_reaches_outside_is_refused_by_both_engines(
 
 
 @pytest.mark.parametrize("name", ALLOWED)
-async def test_what_only_resembles_it_runs_on_both_engines(
+async def test_similar_allowed_queries_run_on_both_engines(
     endpoint: Endpoint, data_explorer: DataExplorer, name: str
 ) -> None:
     """The text reaches Data Explorer unchanged with every restriction set and KQL as its language."""

@@ -1,4 +1,4 @@
-"""The sandbox by itself: what SQL could do if every gate before it failed."""
+"""Sandboxed database: SQL has no access to files, the network or settings."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from emulators.kusto.sandbox import close_sandbox, open_database
+from emulators.kusto.sandbox import lock_database, open_database
 
 ESCAPES = [
     "SELECT * FROM read_text('{secret}')",
@@ -38,18 +38,18 @@ ESCAPES = [
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A closed database in memory with one file that may be read."""
+    """Return a locked in-memory database with one readable file."""
     (tmp_path / "secret.csv").write_text("a\nhidden\n")
     (tmp_path / "open.csv").write_text("a\nshown\n")
     connection = open_database(None)
-    close_sandbox(connection, memory_bytes=100_000_000, threads=1, files=[tmp_path / "open.csv"])
+    lock_database(connection, memory_bytes=100_000_000, threads=1, files=[tmp_path / "open.csv"])
     yield connection
     connection.close()
 
 
 @pytest.mark.parametrize("statement", ESCAPES)
-def test_nothing_gets_out(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path, statement: str) -> None:
-    """Files, addresses, extensions, settings and Python's variables are out of reach, from any cursor."""
+def test_sql_cannot_leave_the_sandbox(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path, statement: str) -> None:
+    """Cursors have no access to files, network addresses, extensions, settings and Python variables."""
     python_variable = pa.table({"leaked": [1]})
     with sandbox.cursor() as cursor, pytest.raises(duckdb.Error):
         cursor.execute(statement.format(secret=tmp_path / "secret.csv", folder=tmp_path)).fetchall()
@@ -57,14 +57,14 @@ def test_nothing_gets_out(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path, st
     del python_variable
 
 
-def test_the_named_files_stay_readable(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    """Views over the served files go on working."""
+def test_allowed_files_remain_readable(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """The allowed files can be read."""
     with sandbox.cursor() as cursor:
         assert cursor.execute(f"SELECT a FROM read_csv('{tmp_path}/open.csv')").fetchall() == [("shown",)]
 
 
-def test_every_cursor_is_in_utc_and_bounded(sandbox: duckdb.DuckDBPyConnection) -> None:
-    """The settings hold for cursors, which are connections of their own."""
+def test_cursors_have_the_settings_of_the_database(sandbox: duckdb.DuckDBPyConnection) -> None:
+    """Time zone, threads and memory limit apply to cursors."""
     with sandbox.cursor() as cursor:
         settings = cursor.execute(
             "SELECT current_setting('TimeZone'), current_setting('threads'), current_setting('memory_limit')"
@@ -74,8 +74,8 @@ def test_every_cursor_is_in_utc_and_bounded(sandbox: duckdb.DuckDBPyConnection) 
             cursor.execute("SELECT i, random() r FROM range(50000000) t(i) ORDER BY r").fetchone()
 
 
-def test_a_locked_file_is_waited_for_and_then_an_error(tmp_path: Path) -> None:
-    """A file that another database holds is not opened; the error says so."""
+def test_a_locked_file_is_an_error_after_the_wait(tmp_path: Path) -> None:
+    """Opening waits for a locked file and fails if it remains locked."""
     path = tmp_path / "x.duckdb"
     script = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

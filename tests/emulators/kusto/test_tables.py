@@ -1,4 +1,4 @@
-"""Folders of Parquet files that can and cannot be served."""
+"""Tables from folders of Parquet files."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,15 +10,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from emulators.kusto.loading import load
 from emulators.kusto.sandbox import open_database
-from emulators.kusto.tables import FINITE_OR_INFINITE, UnusableFolderError, column_types, columns_of, create_views
+from emulators.kusto.tables import (
+    FINITE_OR_INFINITE,
+    UnusableFolderError,
+    create_views,
+    load_tables,
+    read_column_types,
+    read_table_columns,
+)
 from tests.emulators.kusto.endpoints import end, start
 
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database in memory, not yet closed in."""
+    """Return an in-memory database that is not locked."""
     with open_database(None) as opened:
         yield opened
 
@@ -33,8 +39,8 @@ def types_of(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str
     return {row[0]: row[1] for row in connection.execute(f'DESCRIBE "{table}"').fetchall()}
 
 
-def test_json_is_found_by_all_values_and_not_by_a_sample(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """A column is dynamic when all of its values are objects or arrays, also beyond the sample; nulls do not count."""
+def test_a_column_is_dynamic_only_if_all_values_are_json(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
+    """A column is dynamic if all values are objects or arrays, also those outside the sample; nulls are ignored."""
     rows = 1500
     write(
         tmp_path / "T.parquet",
@@ -53,7 +59,7 @@ def test_json_is_found_by_all_values_and_not_by_a_sample(tmp_path: Path, connect
 
 
 def test_instants_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """An instant with a zone is served as the same instant in UTC."""
+    """An instant with a zone is converted to UTC."""
     moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
     write(tmp_path / "T.parquet", at=pa.array([moment], pa.timestamp("us", "Europe/Berlin")))
     create_views(connection, tmp_path)
@@ -61,27 +67,27 @@ def test_instants_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.Duck
 
 
 def test_quotes_in_folder_and_column_names_are_data(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """A name that holds quotes neither breaks nor changes the view."""
+    """Quotes in a folder or column name do not affect the view."""
     folder = tmp_path / "it's"
     folder.mkdir()
     pq.write_table(pa.table({'a"b': ["{}"]}), folder / "T.parquet")
     create_views(connection, folder)
-    assert columns_of(connection, ["T"]) == {"T": ['a"b']}
+    assert read_table_columns(connection, ["T"]) == {"T": ['a"b']}
 
 
 @pytest.mark.parametrize("names", [[], ['x"y'], ["T", "t"]])
-def test_unusable_folders(tmp_path: Path, connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
-    """A folder without a table, and names that differ in case alone, are refused when the endpoint starts."""
+def test_unusable_folders_are_rejected(tmp_path: Path, connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
+    """A folder without tables and names that differ only in case are errors."""
     for name in names:
         write(tmp_path / f"{name}.parquet", a=[1])
     with pytest.raises(UnusableFolderError):
         create_views(connection, tmp_path)
 
 
-def test_a_file_whose_name_is_no_table_name_is_left_out(
+def test_a_file_without_a_valid_table_name_is_skipped(
     tmp_path: Path, connection: duckdb.DuckDBPyConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Letters, digits, underscores, spaces, dots and dashes make a table's name; other files are skipped and logged."""
+    """Files with other characters than letters, digits, ``_``, spaces, dots and dashes are logged and skipped."""
     for name in ("T", "my table-1.0", "2026", "x'y", 'x"y', "caf\u00e9"):
         write(tmp_path / f"{name}.parquet", a=[1])
     files = create_views(connection, tmp_path)
@@ -89,8 +95,8 @@ def test_a_file_whose_name_is_no_table_name_is_left_out(
     assert caplog.text.count("is not served") == 3
 
 
-def test_a_table_with_spaces_in_its_name_is_asked_in_brackets(tmp_path: Path) -> None:
-    """The endpoint starts beside a file that it cannot serve and answers from one whose name needs brackets."""
+def test_a_table_name_with_spaces_is_written_in_brackets(tmp_path: Path) -> None:
+    """A query reads a table whose name has spaces, dots or dashes in brackets."""
     for name in ("my table-1.0", "x'y"):
         write(tmp_path / f"{name}.parquet", a=[1, 2])
     running = start(tmp_path / "stderr", "--data", str(tmp_path))
@@ -101,26 +107,26 @@ def test_a_table_with_spaces_in_its_name_is_asked_in_brackets(tmp_path: Path) ->
         end(running.process)
 
 
-def test_the_process_says_why_it_cannot_serve(tmp_path: Path) -> None:
-    """A folder without tables ends the process with a sentence instead of a traceback."""
+def test_the_process_logs_why_it_cannot_start(tmp_path: Path) -> None:
+    """For a folder without tables the process ends with a message instead of a traceback."""
     with pytest.raises(AssertionError):
         start(tmp_path / "stderr", "--data", str(tmp_path / "empty"))
-    assert "holds no .parquet file" in (tmp_path / "stderr").read_text()
+    assert "contains no .parquet file" in (tmp_path / "stderr").read_text()
 
 
-def test_reals_without_nan_are_known_in_memory_only(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """A column that holds no NaN in any table in memory is known for it; one of a file, which may change, is not."""
+def test_reals_without_nan_are_detected_only_in_memory(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
+    """Columns without NaN are detected in tables in memory, but not in files, which may change."""
     write(tmp_path / "A.parquet", plain=[1.0, float("inf"), None], mixed=[1.0, 2.0, 3.0], both=[1.0, 2.0, 3.0])
     write(tmp_path / "B.parquet", mixed=[float("nan")], both=[float("-inf")])
     files = create_views(connection, tmp_path)
-    assert column_types(connection, ["A", "B"]) == dict.fromkeys(("both", "mixed", "plain"), "DOUBLE")
-    load(connection, files, 100_000_000)
+    assert read_column_types(connection, ["A", "B"]) == dict.fromkeys(("both", "mixed", "plain"), "DOUBLE")
+    load_tables(connection, files, 100_000_000)
     known = {"both": FINITE_OR_INFINITE, "mixed": "DOUBLE", "plain": FINITE_OR_INFINITE}
-    assert column_types(connection, ["A", "B"]) == known
+    assert read_column_types(connection, ["A", "B"]) == known
 
 
-def test_columns_of_int_and_real_answer_as_their_types_do(tmp_path: Path) -> None:
-    """Arithmetic of int is of long, and a NaN stands behind every number when it is sorted down, in file or memory."""
+def test_int_and_real_columns_follow_their_types(tmp_path: Path) -> None:
+    """Arithmetic on int returns long, and a descending sort places NaN after every number."""
     whole = pa.array([2_147_483_647, 1, 2], pa.int32())
     write(tmp_path / "T.parquet", whole=whole, nan=[float("nan"), 1.0, float("-inf")], plain=[1.0, 3.0, 2.0])
     running = start(tmp_path / "stderr", "--data", str(tmp_path))
@@ -131,3 +137,21 @@ def test_columns_of_int_and_real_answer_as_their_types_do(tmp_path: Path) -> Non
         assert running.rows("T | extend plain = nan | top 1 by plain asc | project plain") == [["NaN"]]
     finally:
         end(running.process)
+
+
+@pytest.mark.parametrize(("memory_bytes", "survives"), [(1_000_000_000, True), (0, False)])
+def test_tables_are_loaded_within_the_memory_limit(tmp_path: Path, memory_bytes: int, *, survives: bool) -> None:
+    """A loaded table has the same columns and does not need its file; other tables are read from the file."""
+    file = tmp_path / "Things.parquet"
+    with open_database(None) as connection:
+        connection.execute(f"COPY (SELECT range AS id, '{{\"a\": 1}}' AS d FROM range(5)) TO '{file}'")
+        files = create_views(connection, tmp_path)
+        columns = read_table_columns(connection, ["Things"])
+        load_tables(connection, files, memory_bytes)
+        assert read_table_columns(connection, ["Things"]) == columns
+        file.unlink()
+        if survives:
+            assert connection.execute('SELECT count(*), any_value(typeof(d)) FROM "Things"').fetchall() == [(5, "JSON")]
+        else:
+            with pytest.raises(duckdb.IOException):
+                connection.execute('SELECT count(*) FROM "Things"')

@@ -1,4 +1,4 @@
-"""Aggregates, with the answers of their documentation."""
+"""Aggregates, with the documented results."""
 
 from typing import Any
 
@@ -91,7 +91,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """An aggregate answers what its documentation says."""
+    """An aggregate returns the documented result."""
     assert endpoint.rows(text)[0] == row
 
 
@@ -116,13 +116,13 @@ NAMES = [
 
 @pytest.mark.parametrize(("aggregate", "names"), NAMES)
 def test_names(endpoint: Endpoint, aggregate: str, names: list[str]) -> None:
-    """An aggregate without a name is called as Kusto calls it."""
+    """The column of an unnamed aggregate has the name that Kusto gives it."""
     table = endpoint.table(f"datatable(x:long, y:long, z:string)[1, 2, 'a'] | summarize {aggregate}")
     assert [column.column_name for column in table.columns] == names
 
 
 def test_types(endpoint: Endpoint) -> None:
-    """An aggregate has the type of its documentation, also over no rows."""
+    """An aggregate has the documented type, also for an empty input."""
     query = (
         "datatable(i:int, d:timespan, t:datetime, r:real)[] | summarize sum(i), avg(i), sum(d), avg(d), avg(t),"
         " minif(t, true), make_list(t), percentiles(r, 5), count_distinct(i), stdevp(i)"
@@ -131,8 +131,8 @@ def test_types(endpoint: Endpoint) -> None:
     assert types == ["long", "real", "timespan", "timespan", "datetime", "datetime", "dynamic", "real", "long", "real"]
 
 
-def test_lists_follow_a_sort(endpoint: Endpoint) -> None:
-    """A list over sorted rows shows their order, in each group, however many threads read them."""
+def test_lists_have_the_order_of_a_sort(endpoint: Endpoint) -> None:
+    """A list over sorted rows has their order in each group, also with several threads."""
     query = (
         "let s = range x from 1 to 500000 step 1 | extend g = x % 3 | sort by x desc; s | where x > 0"
         " | summarize l = make_list(x), f = make_list(x, 2) by g | order by g asc"
@@ -145,8 +145,8 @@ def test_lists_follow_a_sort(endpoint: Endpoint) -> None:
     ]
 
 
-def test_the_row_of_a_maximum_is_one_row(endpoint: Endpoint) -> None:
-    """All columns of arg_max() come from the same row, nulls among them, also where nothing can be compared."""
+def test_arg_max_returns_one_row(endpoint: Endpoint) -> None:
+    """All columns of arg_max() have the values of the same row, also if all compared values are null."""
     query = (
         "datatable(g:long, t:long, a:long, b:long)[1, 1, 7, 7, 1, 2, long(null), 8, 2, long(null), 5, 5]"
         " | summarize arg_max(t, a, b) by g | order by g asc"
@@ -164,6 +164,6 @@ def test_the_row_of_a_maximum_is_one_row(endpoint: Endpoint) -> None:
         "datatable(x:long)[1] | summarize n = count() by (a, b) = x",
     ],
 )
-def test_refused(endpoint: Endpoint, text: str) -> None:
-    """What would be named or answered otherwise is refused by name."""
+def test_unsupported(endpoint: Endpoint, text: str) -> None:
+    """A construct with another result than in Data Explorer is an error that names it."""
     assert endpoint.code(text) == "BadRequest_NotSupported"

@@ -1,4 +1,4 @@
-"""Conversions, with the answers of their documentation."""
+"""Conversions, with the documented results."""
 
 from typing import Any
 
@@ -25,10 +25,10 @@ VALUES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A conversion answers what its documentation says."""
-    (answer,) = endpoint.rows(f"print x = {expression}")[0]
-    assert type(answer) is type(value)
-    assert answer == value
+    """A conversion returns the documented result."""
+    (result,) = endpoint.rows(f"print x = {expression}")[0]
+    assert type(result) is type(value)
+    assert result == value
 
 
 @pytest.mark.parametrize(
@@ -38,18 +38,18 @@ def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
         "print extract('a', 1, 'a', typeof(nothing))",
     ],
 )
-def test_refused(endpoint: Endpoint, text: str) -> None:
-    """What the engine does not know is refused by name."""
+def test_unsupported(endpoint: Endpoint, text: str) -> None:
+    """An unsupported construct is an error that names it."""
     assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
 
 
-def test_a_decimal_is_not_rounded(endpoint: Endpoint) -> None:
-    """A text with more digits than a decimal keeps is an error."""
+def test_decimals_are_not_rounded(endpoint: Endpoint) -> None:
+    """A text with more digits than a decimal supports is an error."""
     assert endpoint.code("print todecimal('1.0000000001')") == "General_BadRequest"
 
 
 def test_numbers_inside_dynamics(endpoint: Endpoint) -> None:
-    """Conversions of what a dynamic holds follow its kind: texts only as integers, numbers cut towards zero."""
+    """The conversion of a value in a dynamic depends on its JSON type; numbers are truncated to integers."""
     query = (
         "datatable(d:dynamic)[dynamic({'a':5.7}), dynamic({'a':'5.7'}), dynamic({'a':true}), dynamic({'a':9999999999}),"
         " dynamic({'b':1})] | project toint(d.a), tolong(d.a), toreal(d.a), tostring(d.a)"

@@ -1,4 +1,4 @@
-"""Functions of instants and timespans, with the answers of their documentation."""
+"""Functions over instants and timespans, with the documented results."""
 
 from typing import Any
 
@@ -70,15 +70,15 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function of instants and timespans answers what its documentation says."""
-    (answer,) = endpoint.rows(f"print x = {expression}")[0]
-    assert type(answer) is type(value)
-    assert answer == value
+    """A function over instants and timespans returns the documented result."""
+    (result,) = endpoint.rows(f"print x = {expression}")[0]
+    assert type(result) is type(value)
+    assert result == value
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """A function of instants and timespans answers over rows what its documentation says."""
+    """A function over instants and timespans returns the documented result over rows."""
     assert endpoint.rows(text)[0] == row
 
 
@@ -90,6 +90,6 @@ def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
         "print datetime_diff('nanosecond', now(), now())",
     ],
 )
-def test_refused(endpoint: Endpoint, text: str) -> None:
-    """What the engine cannot keep or does not know is refused by name."""
+def test_unsupported(endpoint: Endpoint, text: str) -> None:
+    """An unsupported construct is an error that names it."""
     assert endpoint.code(text) == "BadRequest_NotSupported"

@@ -1,4 +1,4 @@
-"""Functions of arrays, bags and sets, with the answers of their documentation."""
+"""Functions over arrays, bags and sets, with the documented results."""
 
 from typing import Any
 
@@ -70,26 +70,26 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function of dynamics answers what its documentation says."""
-    (answer,) = endpoint.rows(f"print x = {expression}")[0]
-    assert type(answer) is type(value)
-    assert answer == value
+    """A function over dynamics returns the documented result."""
+    (result,) = endpoint.rows(f"print x = {expression}")[0]
+    assert type(result) is type(value)
+    assert result == value
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """A function of dynamics answers over rows what its documentation says."""
+    """A function over dynamics returns the documented result over rows."""
     assert endpoint.rows(text)[0] == row
 
 
 @pytest.mark.parametrize("expression", ["repeat('x', 100000000000)", "range(1, 100000000000)", "range(1.5, 1e12, 0.5)"])
-def test_arrays_are_bounded(endpoint: Endpoint, expression: str) -> None:
-    """An array never has more elements than Kusto allows."""
+def test_arrays_have_a_maximum_length(endpoint: Endpoint, expression: str) -> None:
+    """An array has at most the number of elements that Kusto allows."""
     assert endpoint.rows(f"print n = array_length({expression})") == [[1048576]]
 
 
-def test_nested_calls_stay_small(endpoint: Endpoint) -> None:
-    """Nesting multiplies neither the SQL nor the time: each argument is written once."""
+def test_nested_calls_take_linear_time(endpoint: Endpoint) -> None:
+    """The SQL of nested calls grows linearly."""
     expression = "dynamic([1, 2])"
     for _ in range(24):
         expression = f"array_reverse({expression})"
@@ -97,6 +97,6 @@ def test_nested_calls_stay_small(endpoint: Endpoint) -> None:
 
 
 def test_columns_named_like_parameters(endpoint: Endpoint) -> None:
-    """A column is never mistaken for a name of the engine's own SQL."""
+    """Column names do not collide with names in the generated SQL."""
     query = "datatable(_i:dynamic, _e:long)[dynamic([7, 8]), 8] | project array_index_of(_i, _e), array_sum(_i)"
     assert endpoint.rows(query) == [[1, 15.0]]

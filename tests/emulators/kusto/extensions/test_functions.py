@@ -31,26 +31,26 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """A call of a let function answers as its body with the arguments in place."""
+    """A call returns the result of the function's body with the arguments."""
     assert endpoint.rows(text)[0] == row
 
 
-def test_a_function_keeps_the_scope_of_its_declaration(endpoint: Endpoint) -> None:
-    """A name in a body is what it was at the declaration; where a later let takes it, the call is refused."""
+def test_a_function_uses_the_scope_of_its_declaration(endpoint: Endpoint) -> None:
+    """Names in the body have the values of the declaration; a call after their redefinition is an error."""
     query = "let n = 1; let f = (x:long) { print y = x + n }; let g = (n:long) { f(n * 10) }; g(5)"
     assert endpoint.rows(query) == [[51]]
     query = "let f = (x:long) { Devices | take x }; let Devices = Telemetry; f(1)"
     assert endpoint.code(query) == "BadRequest_NotSupported"
 
 
-def test_a_function_reaches_no_further_than_a_query(endpoint: Endpoint) -> None:
-    """Tables that a query may not read do not resolve inside a function, nor as its argument."""
+def test_functions_have_access_to_the_same_tables(endpoint: Endpoint) -> None:
+    """Internal tables resolve neither in the body of a function nor as its argument."""
     for query in ("let f = () { pg_tables }; f()", "let f = (T:(*)) { T | count }; f(duckdb_settings)"):
         assert "Failed to resolve" in str(endpoint.error(query))
 
 
-def test_wrong_arguments_are_named(endpoint: Endpoint) -> None:
-    """Missing, surplus, unknown and row-dependent arguments are errors."""
+def test_invalid_arguments_are_errors(endpoint: Endpoint) -> None:
+    """Missing, additional, unknown and row-dependent arguments are errors."""
     declared = "let f = (n:long) { print n }; "
     for call in ("f()", "f(1, 2)", "f(m = 1)", "f(1, n = 2)"):
         assert "f()" in str(endpoint.error(declared + call))

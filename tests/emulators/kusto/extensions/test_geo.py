@@ -1,4 +1,4 @@
-"""Functions of places, with the answers of their documentation."""
+"""Geospatial functions, with the documented results."""
 
 from typing import Any
 
@@ -35,15 +35,15 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function of places answers what its documentation says."""
-    (answer,) = endpoint.rows(f"print x = {expression}")[0]
-    assert type(answer) is type(value)
-    assert answer == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value)
+    """A geospatial function returns the documented result."""
+    (result,) = endpoint.rows(f"print x = {expression}")[0]
+    assert type(result) is type(value)
+    assert result == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value)
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """A function of places answers over rows what its documentation says."""
+    """A geospatial function returns the documented result over rows."""
     assert endpoint.rows(text)[0] == row
 
 
@@ -54,6 +54,6 @@ def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
         "print geo_point_to_s2cell(1.0, 2.0)",
     ],
 )
-def test_refused(endpoint: Endpoint, text: str) -> None:
-    """What the engine does not know is refused by name."""
+def test_unsupported(endpoint: Endpoint, text: str) -> None:
+    """An unsupported construct is an error that names it."""
     assert endpoint.code(text) == "BadRequest_NotSupported"

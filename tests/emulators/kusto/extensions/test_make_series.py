@@ -1,4 +1,4 @@
-"""``make-series``: the documentation's examples, and what it says of bounds, defaults and keys."""
+"""Operator ``make-series``: documented examples, bounds, defaults and keys."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ HOURS = "datatable(t:datetime, v:long)[datetime(2026-01-01T00:30:00), 1, datetim
 
 
 def test_the_documented_example(endpoint: Endpoint) -> None:
-    """Averages of each day, 0 where there is none, named after the aggregate and the axis."""
+    """The arrays contain the averages of each day, 0 for days without rows, and have default names."""
     table = endpoint.table(METRICS + "data | make-series avg(metric) on timestamp from stime to etime step interval")
     assert [(each.column_name, each.column_type) for each in table.columns] == [
         ("avg_metric", "dynamic"),
@@ -29,13 +29,13 @@ def test_the_documented_example(endpoint: Endpoint) -> None:
 
 
 def test_a_range_includes_its_stop(endpoint: Endpoint) -> None:
-    """In the alternate syntax the bin of the stop is the last."""
+    """With ``in range()`` the last bin is that of the stop."""
     query = METRICS + "data | make-series avg(metric) on timestamp in range(stime, datetime(2017-01-09), interval)"
     assert endpoint.rows(query) == [[AVERAGES, DAYS]]
 
 
 def test_an_empty_input(endpoint: Endpoint) -> None:
-    """No rows give no arrays, unless arrays of defaults are asked for."""
+    """An empty input returns no arrays, with ``kind=nonempty`` arrays of defaults."""
     ending = "avg(metric) default=1.0 on timestamp from stime to etime step interval"
     assert endpoint.rows(METRICS + f"data | take 0 | make-series {ending} | count") == [[0]]
     assert endpoint.rows(METRICS + f"data | take 0 | make-series kind=nonempty {ending}") == [[[1.0] * 9, DAYS]]
@@ -71,12 +71,12 @@ def test_an_empty_input(endpoint: Endpoint) -> None:
     ],
 )
 def test_axes_and_bounds(endpoint: Endpoint, query: str, rows: list[Any]) -> None:
-    """An axis is an instant, a timespan or a number; without a bound each array ends where its rows do."""
+    """An axis has instants, timespans or numbers; without a bound each array ends with its rows."""
     assert endpoint.rows(query) == rows
 
 
 def test_bounds_may_be_parameters_and_scalars(endpoint: Endpoint) -> None:
-    """The bounds may be query parameters, and the results of other queries."""
+    """Bounds may be query parameters and results of subqueries."""
     query = (
         "declare query_parameters(_from:datetime, step:timespan); Telemetry | where DeviceId == 'dev-01' | make-series"
         " n=count() on Timestamp from _from to toscalar(Telemetry | summarize max(Timestamp)) step step | project n"
@@ -85,7 +85,7 @@ def test_bounds_may_be_parameters_and_scalars(endpoint: Endpoint) -> None:
 
 
 def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
-    """``mv-expand`` with types turns arrays back into rows."""
+    """``mv-expand`` with types converts the arrays to rows."""
     query = (
         f"{HOURS} | make-series s=sum(v) default=0.0 on t step 1h | mv-expand t to typeof(datetime), s to typeof(real)"
     )
@@ -107,6 +107,6 @@ def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
         (f"{NUMBERS} | make-series sum(v) on x step 1 by in_other(g)", "in_other"),
     ],
 )
-def test_what_is_refused(endpoint: Endpoint, query: str, named: str) -> None:
-    """What is not supported, or has no meaning, is an error that names it."""
+def test_unsupported(endpoint: Endpoint, query: str, named: str) -> None:
+    """Unsupported and invalid constructs are errors that name them."""
     assert named in str(endpoint.error(query))

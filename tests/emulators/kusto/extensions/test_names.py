@@ -1,4 +1,4 @@
-"""Words that are keywords in one place and names in another."""
+"""Names: keywords as column names, and functions over the columns of the input."""
 
 from typing import Any
 
@@ -19,6 +19,32 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """A title is a name outside of render, and a count where it is neither the operator nor called."""
+def test_keywords_as_names(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+    """``title`` is a name outside of ``render``; ``count`` is one if it is neither the operator nor a call."""
     assert endpoint.rows(text)[0] == row
+
+
+COLUMN_ROWS: list[tuple[str, list[Any]]] = [
+    (
+        "print a=1 | extend b = column_ifexists('zz', 7), c = column_ifexists('a', 9) + 1, p = pack_all()",
+        [1, 7, 2, {"a": 1}],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "row"), COLUMN_ROWS)
+def test_functions_over_columns(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+    """``column_ifexists`` and ``pack_all`` use the columns of the operator's input."""
+    assert endpoint.rows(text)[0] == row
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Telemetry | project column_ifexists('Number', 0)",
+        "Telemetry | extend x = pack_all(true)",
+    ],
+)
+def test_unsupported_column_functions(endpoint: Endpoint, text: str) -> None:
+    """A construct with another result than in Data Explorer is an error that names it."""
+    assert endpoint.code(text) == "BadRequest_NotSupported"

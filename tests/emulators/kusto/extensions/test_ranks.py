@@ -1,4 +1,4 @@
-"""Where values rank in sorts and aggregates."""
+"""Order of values in sorts and aggregates."""
 
 from typing import Any
 
@@ -24,13 +24,13 @@ REALS = "datatable(v:real)[1.0, real(nan), real(null), real(+inf), real(-inf), 2
     ],
 )
 def test_nan_ranks_below_every_number(endpoint: Endpoint, operator: str, values: list[Any]) -> None:
-    """A NaN stands between null and -inf, in sorts as in what picks the largest."""
+    """NaN is between null and -inf in sorts and in aggregates that find the largest value."""
     assert endpoint.rows(f"{REALS} | {operator}") == [[value] for value in values]
 
 
 @pytest.mark.parametrize("aggregate", ["min(v)", "percentile(v, 50)", "percentiles(v, 5, 95)", "arg_min(v, *)"])
-def test_the_smallest_of_nans_is_refused(endpoint: Endpoint, aggregate: str) -> None:
-    """What these answer over a NaN is not documented: refused by name."""
+def test_aggregates_over_nan_are_not_supported(endpoint: Endpoint, aggregate: str) -> None:
+    """Aggregates with an undocumented result for NaN are errors."""
     assert "EMB0001" in str(endpoint.error(f"{REALS} | summarize {aggregate}"))
 
 
@@ -38,8 +38,8 @@ def test_the_smallest_of_nans_is_refused(endpoint: Endpoint, aggregate: str) -> 
     "operator",
     ["sort by d asc", "top 1 by d", "sort by e.a", "top 1 by e.a", "project x = e.a | sort by x"],
 )
-def test_a_dynamic_is_no_sort_key(endpoint: Endpoint, operator: str) -> None:
-    """Sorting by a dynamic is the error that it is in Data Explorer."""
+def test_a_dynamic_cannot_be_a_sort_key(endpoint: Endpoint, operator: str) -> None:
+    """Sorting by a dynamic is an error, as in Data Explorer."""
     error = str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | {operator}'))
     assert "key can't be of dynamic type" in error
 
@@ -48,20 +48,20 @@ def test_a_dynamic_is_no_sort_key(endpoint: Endpoint, operator: str) -> None:
     "aggregate",
     ["max(d)", "min(d)", "maxif(d, true)", "percentile(d, 50)", "arg_max(d, *)", "arg_min(e.a, *)", "max(e.a)"],
 )
-def test_a_dynamic_has_no_largest(endpoint: Endpoint, aggregate: str) -> None:
-    """An aggregate that compares is refused over a dynamic, by its name."""
+def test_dynamics_have_no_maximum(endpoint: Endpoint, aggregate: str) -> None:
+    """An aggregate that compares dynamics is an error that names it."""
     error = str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | summarize {aggregate}'))
     assert "EMB0001" in error
     assert aggregate.partition("(")[0] in error
 
 
 @pytest.mark.parametrize("call", ["max_of(d, 9)", "min_of(e.a, 9)", 'max_of("a", "b")'])
-def test_max_of_takes_numbers_and_times(endpoint: Endpoint, call: str) -> None:
-    """A text or a dynamic is an error in the query."""
+def test_max_of_accepts_numbers_and_times(endpoint: Endpoint, call: str) -> None:
+    """Texts and dynamics are errors."""
     assert "SEM0219" in str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | extend x = {call}'))
 
 
-def test_every_other_type_has_a_largest(endpoint: Endpoint) -> None:
-    """Numbers, texts, instants, timespans and truth values keep their type."""
+def test_all_other_types_have_a_maximum(endpoint: Endpoint) -> None:
+    """The maximum has the type of the values."""
     query = "range x from 1 to 3 step 1 | summarize max(x), max(x * 2.5), max(tostring(x)), min(x * 1h), max(x > 1)"
     assert endpoint.rows(query) == [[3, 7.5, "3", "01:00:00", 1]]

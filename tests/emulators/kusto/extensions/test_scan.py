@@ -1,4 +1,4 @@
-"""The scan operator, with the examples of its documentation."""
+"""Operator ``scan``, with the documented examples."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ CASES: list[tuple[str, list[list[Any]]]] = [
 
 @pytest.mark.parametrize(("query", "rows"), CASES)
 def test_documented_examples(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
-    """A scan answers what its documentation shows."""
+    """A scan returns the documented results."""
     assert endpoint.rows(query) == rows
 
 
@@ -75,13 +75,13 @@ def test_documented_examples(endpoint: Endpoint, query: str, rows: list[list[Any
         ("range x from 1 to 3 step 1 | scan with (step s: x in (information_schema.tables);)", "Semantic error"),
     ],
 )
-def test_refusals(endpoint: Endpoint, query: str, code: str) -> None:
-    """What a scan may not or cannot do is an error that says so."""
+def test_unsupported(endpoint: Endpoint, query: str, code: str) -> None:
+    """Invalid and unsupported scans are errors."""
     assert code in str(endpoint.error(query))
 
 
-def test_scan_keeps_the_order(endpoint: Endpoint) -> None:
-    """The rows of a scan are as serialized as its input."""
+def test_scan_preserves_the_order(endpoint: Endpoint) -> None:
+    """The rows of a scan are serialized."""
     query = "range x from 1 to 500 step 1 | scan with (step s: x % 2 == 0;) | where prev(x) + 2 == x | count"
     assert endpoint.rows(query) == [[249]]
 
@@ -96,11 +96,13 @@ def test_scan_keeps_the_order(endpoint: Endpoint) -> None:
     ],
 )
 @pytest.mark.parametrize("partitioned", [False, True])
-def test_one_step_answers_as_several_do(endpoint: Endpoint, declared: str, step: str, *, partitioned: bool) -> None:
-    """A machine of one step gives the rows that it gives beside a step which no row ever reaches."""
-    answers = []
+def test_the_query_for_one_step_equals_the_general_one(
+    endpoint: Endpoint, declared: str, step: str, *, partitioned: bool
+) -> None:
+    """A scan with one step returns the same rows as with an additional step that never matches."""
+    results = []
     for steps in (f"step s: {step};", f"step s: {step}; step never: false;"):
         scan = f"sort by x asc | scan with_match_id = m {declared} with ({steps})"
         scan = f"partition hint.strategy=native by g ({scan})" if partitioned else scan
-        answers.append(endpoint.rows(f"range x from 1 to 200 step 1 | extend g = x % 3 | {scan} | sort by x asc"))
-    assert answers[0] == answers[1] != []
+        results.append(endpoint.rows(f"range x from 1 to 200 step 1 | extend g = x % 3 | {scan} | sort by x asc"))
+    assert results[0] == results[1] != []

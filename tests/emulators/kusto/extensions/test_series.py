@@ -1,4 +1,4 @@
-"""Series functions: the answers of the documentation's examples."""
+"""Series functions, with the documented results."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ FITTED = [1.064, 3.795, 6.526, 9.256, 11.987, 14.718, 17.449, 20.18, 22.91, 25.6
 
 
 def value(endpoint: Endpoint, expression: str) -> Any:
-    """Return what an expression is."""
+    """Return the value of an expression."""
     return endpoint.rows(f"print x = {expression}")[0][0]
 
 
@@ -44,7 +44,7 @@ def value(endpoint: Endpoint, expression: str) -> Any:
     ],
 )
 def test_elements(endpoint: Endpoint, expression: str, expected: Any) -> None:
-    """Arithmetic goes element by element and keeps integers; what has no number has no result."""
+    """Arithmetic works on elements and preserves integers; other elements than numbers have a null result."""
     assert value(endpoint, expression) == expected
 
 
@@ -64,8 +64,8 @@ def test_elements(endpoint: Endpoint, expression: str, expected: Any) -> None:
         ("series_fill_linear(dynamic([null, null]))", [0.0, 0.0]),
     ],
 )
-def test_fillings(endpoint: Endpoint, expression: str, expected: list[Any]) -> None:
-    """Gaps are filled from their neighbours, and elements keep the type that they had."""
+def test_gaps_are_filled(endpoint: Endpoint, expression: str, expected: list[Any]) -> None:
+    """Gaps are filled from their neighbours, and elements retain their type."""
     assert value(endpoint, expression) == pytest.approx(expected)
 
 
@@ -82,17 +82,17 @@ def test_fillings(endpoint: Endpoint, expression: str, expected: list[Any]) -> N
     ],
 )
 def test_filters(endpoint: Endpoint, expression: str, expected: list[float]) -> None:
-    """Filters follow their documented formulas; weights without a negative one are normalised by default."""
+    """Filters follow the documented formulas; weights are normalised by default unless one is negative."""
     assert value(endpoint, expression) == pytest.approx(expected)
 
 
 def test_negative_weights_are_not_normalised(endpoint: Endpoint) -> None:
-    """Normalising weights of which one is negative gives nothing."""
+    """Normalisation with a negative weight returns null."""
     assert value(endpoint, "series_fir(dynamic([1,2]), dynamic([1,-1]), true, false)") is None
 
 
 def test_statistics_are_columns(endpoint: Endpoint) -> None:
-    """``series_stats`` without names gives its seven documented columns."""
+    """``series_stats`` without names returns the seven documented columns."""
     table = endpoint.table(f"print x = {NUMBERS} | project series_stats(x)")
     names = ("min", "min_idx", "max", "max_idx", "avg", "stdev", "variance")
     assert [each.column_name for each in table.columns] == [f"series_stats_x_{name}" for name in names]
@@ -101,14 +101,14 @@ def test_statistics_are_columns(endpoint: Endpoint) -> None:
 
 
 def test_statistics_of_gaps(endpoint: Endpoint) -> None:
-    """A missing element leaves the statistics missing, unless such are to be ignored."""
+    """The statistics are null if an element is missing, unless missing elements are ignored."""
     query = "print s = series_stats_dynamic({}, {}) | project tostring(s.avg), tolong(s.len)"
     assert endpoint.rows(query.format("dynamic([1,null,3])", "false")) == [["", 3]]
     assert endpoint.rows(query.format("dynamic([1,null,3])", "true")) == [["2.0", 3]]
 
 
-def test_a_line_is_named_or_whole(endpoint: Endpoint) -> None:
-    """``extend`` adds the columns that it names, ``project`` the rest as well; each is computed from one fit."""
+def test_named_and_unnamed_results_of_a_regression(endpoint: Endpoint) -> None:
+    """``extend`` adds the named columns, ``project`` adds all columns."""
     (row,) = endpoint.rows(f"print y = {LINE} | extend (r, slope, v, rv, b, fit) = series_fit_line(y) | project-away y")
     assert row[:4] == pytest.approx([0.982900730884447, 2.7307692307, 98.628787878, 1.6864801864])
     assert row[5] == pytest.approx(FITTED, abs=6e-4)
@@ -122,7 +122,7 @@ def test_a_line_is_named_or_whole(endpoint: Endpoint) -> None:
 
 
 def test_a_decomposition(endpoint: Endpoint) -> None:
-    """The seasonal part is the median of each phase, the trend what is left on average, the rest the residual."""
+    """The decomposition consists of the medians of the phases, the trend and the residual."""
     query = "print x = dynamic([1,3,2,4,3,5]) | extend (b,s,t,r) = series_decompose(x, 2, 'avg') | project-away x"
     assert endpoint.rows(query) == [[[2.0, 4.0] * 3, [2.0, 4.0] * 3, [0.0] * 6, [-1.0, -1.0, 0.0, 0.0, 1.0, 1.0]]]
     flat = "print x = dynamic([1,2,3]) | extend (b,s,t,r) = series_decompose(x, 0, 'linefit') | project b, s, r"
@@ -140,25 +140,25 @@ def test_a_decomposition(endpoint: Endpoint) -> None:
         ("series_fit_line(dynamic([1]))", "series_fit_line() without names"),
     ],
 )
-def test_what_is_refused_by_name(endpoint: Endpoint, expression: str, named: str) -> None:
-    """What cannot be reproduced exactly is refused by name."""
+def test_unsupported(endpoint: Endpoint, expression: str, named: str) -> None:
+    """A function with undocumented details is an error that names it."""
     assert f"'{named}" in str(endpoint.error(f"print x0 = 1 | extend {expression}"))
 
 
 @pytest.mark.parametrize("expression", ["series_decompose(x)", "series_decompose(x, -1)", "series_decompose(x, x0)"])
-def test_a_period_is_not_detected(endpoint: Endpoint, expression: str) -> None:
-    """A decomposition without a given period is refused."""
+def test_detection_of_the_period_is_not_supported(endpoint: Endpoint, expression: str) -> None:
+    """A decomposition without a period is an error."""
     error = endpoint.error(f"print x = dynamic([1,2,3]), x0 = 1 | extend {expression}")
     assert "series_decompose() with detected seasonality" in str(error)
 
 
-def test_integers_stay_exact_or_are_refused(endpoint: Endpoint) -> None:
-    """Integers that a real cannot hold are an error, not a rounded answer."""
+def test_inexact_integers_are_errors(endpoint: Endpoint) -> None:
+    """Integers that a double cannot represent are an error."""
     assert "2^53" in str(endpoint.error("print series_add(dynamic([9007199254740993]), 1)"))
 
 
-def test_nested_calls_stay_small(endpoint: Endpoint) -> None:
-    """Each level of nesting adds to the work, it does not double it."""
+def test_nested_calls_take_linear_time(endpoint: Endpoint) -> None:
+    """The SQL of nested calls grows linearly."""
     expression = "dynamic([1,2,3])"
     for _ in range(24):
         expression = f"series_add({expression}, dynamic([1,1,1]))"

@@ -1,4 +1,4 @@
-"""Operators that make columns and rows out of values: pivots, bags, hierarchies, searches."""
+"""Operators that convert values to columns or rows: plugins, ``top-nested``, ``parse-kv`` and ``search``."""
 
 from typing import Any
 
@@ -86,22 +86,22 @@ TABLES: list[tuple[str, list[str], list[list[Any]]]] = [
 
 @pytest.mark.parametrize(("query", "columns", "rows"), TABLES)
 def test_tables(endpoint: Endpoint, query: str, columns: list[str], rows: list[list[Any]]) -> None:
-    """Columns, their names and their rows are those of the documentation."""
+    """Columns and rows equal the documented ones."""
     table = endpoint.table(query)
     assert [column.column_name for column in table.columns] == columns
     assert table.raw_rows == rows
 
 
-def test_types_come_from_the_values(endpoint: Endpoint) -> None:
-    """A property's column has the type that all its values have, and is dynamic where they differ."""
+def test_column_types_depend_on_the_values(endpoint: Endpoint) -> None:
+    """A property's column has the type of its values, dynamic if they have different types."""
     bags = 'datatable(d:dynamic)[dynamic({"l":1,"r":1.5,"b":true,"m":1,"o":{}}), dynamic({"m":"x","l":null})]'
     table = endpoint.table(f"{bags} | evaluate bag_unpack(d)")
     types = {column.column_name: column.column_type for column in table.columns}
     assert types == {"b": "bool", "l": "long", "m": "dynamic", "o": "dynamic", "r": "real"}
 
 
-def test_values_are_names_not_sql(endpoint: Endpoint) -> None:
-    """A value that becomes a column's name stays a name, whatever it holds."""
+def test_column_names_from_values_are_quoted(endpoint: Endpoint) -> None:
+    """A value with quotes and SQL can be a column name."""
     name = "x\"' FROM (SELECT 1)); --"
     table = endpoint.table(
         "print k = 1, s = t | evaluate pivot(s, count(), k)".replace("= t", '= "x\\"\' FROM (SELECT 1)); --"')
@@ -109,8 +109,8 @@ def test_values_are_names_not_sql(endpoint: Endpoint) -> None:
     assert [column.column_name for column in table.columns] == ["k", name]
 
 
-def test_probes_see_query_parameters(endpoint: Endpoint) -> None:
-    """The columns found are those of the request's own parameters, however often a text comes."""
+def test_probes_use_query_parameters(endpoint: Endpoint) -> None:
+    """The columns depend on the parameters of each request, also for a repeated text."""
     query = f"declare query_parameters(least:long); {SALES} | where v >= least | evaluate pivot(s, count(), k)"
     for least, names in (("2", ["k", "x", "y"]), ("5", ["k", "x"]), ("2", ["k", "x", "y"])):
         columns = endpoint.table(query, {"least": least}).columns
@@ -138,12 +138,12 @@ def test_probes_see_query_parameters(endpoint: Endpoint) -> None:
     ],
 )
 def test_search(endpoint: Endpoint, query: str, count: int) -> None:
-    """A term is looked for as a whole word in every column, and as a star says."""
+    """A term matches whole words in every column; a star matches any characters."""
     assert endpoint.rows(query) == [[count]]
 
 
-def test_search_names_the_table(endpoint: Endpoint) -> None:
-    """The result of a search begins with the name of each row's table."""
+def test_search_returns_the_table_name(endpoint: Endpoint) -> None:
+    """The first column of a search is the name of the row's table."""
     table = endpoint.table('Devices | search "dev-03"')
     assert [column.column_name for column in table.columns] == ["$table", "DeviceId", "Model"]
     assert table.raw_rows == [["Devices", "dev-03", "B"]]
@@ -155,7 +155,7 @@ def test_search_names_the_table(endpoint: Endpoint) -> None:
         (f"{SALES} | evaluate autocluster()", "'evaluate autocluster'"),
         (f"{SALES} | evaluate pivot(nope, count())", "Failed to resolve"),
         (f"{SALES} | evaluate pivot(k, percentile(v, 5))", "EMB0001"),
-        (f"{BAGS} | extend n = 1 | evaluate bag_unpack(d)", "there already"),
+        (f"{BAGS} | extend n = 1 | evaluate bag_unpack(d)", "already exists"),
         (f"{SALES} | take 1 | search 'a'", "EMB0001"),
         ("search in (duckdb_tables) 'a'", "Failed to resolve"),
         ("range x from 1 to 2 step 1 | as Rows | union (Rows)", "EMB0001"),
@@ -171,6 +171,6 @@ def test_search_names_the_table(endpoint: Endpoint) -> None:
         ),
     ],
 )
-def test_refusals(endpoint: Endpoint, query: str, code: str) -> None:
-    """What is not supported is refused by name, and no name reaches what is no table."""
+def test_unsupported(endpoint: Endpoint, query: str, code: str) -> None:
+    """Unsupported constructs and internal tables are errors."""
     assert code in str(endpoint.error(query))

@@ -1,4 +1,4 @@
-"""Functions of texts, with the answers of their documentation."""
+"""Functions over texts and IPv4 addresses, with the documented results."""
 
 from typing import Any
 
@@ -105,15 +105,24 @@ VALUES: list[tuple[str, Any]] = [
     ("base64_encode_tostring('Kusto')", "S3VzdG8="),
     ("base64_decode_tostring('S3VzdG8=')", "Kusto"),
     ("hash_sha256('World')", "78ae647dc5544d227130a0682a51e30bc7777fbb6d8a8f17007463a3ecd1d524"),
+    ("ipv4_compare('192.168.1.1/24','192.168.1.255/24')", 0),
+    ("ipv4_compare('127.0.0.1','127.0.0.2')", -1),
+    ("ipv4_is_match('192.168.1.1','192.168.1.255',24)", True),
+    ("ipv4_is_in_range('192.168.1.6','192.168.1.0/24')", True),
+    ("ipv4_is_in_range('192.168.2.6','192.168.1.0/24')", False),
+    ("ipv4_is_private('192.168.1.1/24')", True),
+    ("ipv4_is_private('202.1.2.3')", False),
+    ("isnull(ipv4_is_private('127.0..1'))", True),
+    ("ipv4_is_match('127.0.0.1','x')", None),
 ]
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function of texts answers what its documentation says."""
-    (answer,) = endpoint.rows(f"print x = {expression}")[0]
-    assert type(answer) is type(value)
-    assert answer == value
+    """A function over texts returns the documented result."""
+    (result,) = endpoint.rows(f"print x = {expression}")[0]
+    assert type(result) is type(value)
+    assert result == value
 
 
 @pytest.mark.parametrize(
@@ -124,6 +133,6 @@ def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
         "print hash('x')",
     ],
 )
-def test_refused(endpoint: Endpoint, text: str) -> None:
-    """What is not known for certain is refused by name."""
+def test_unsupported(endpoint: Endpoint, text: str) -> None:
+    """A construct with an undocumented result is an error that names it."""
     assert endpoint.code(text) == "BadRequest_NotSupported"

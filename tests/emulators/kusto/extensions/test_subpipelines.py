@@ -1,4 +1,4 @@
-"""Operators that run a pipeline over each group of rows."""
+"""Operators ``mv-apply`` and ``partition``."""
 
 from typing import Any
 
@@ -60,13 +60,13 @@ PARTITION: list[tuple[str, list[list[Any]]]] = [
 
 @pytest.mark.parametrize(("query", "rows"), MV_APPLY)
 def test_mv_apply(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
-    """A pipeline sees one row's elements only, and each result stands beside the row's other columns."""
+    """The pipeline runs over the elements of one row; its results are joined with the row's other columns."""
     assert sorted(endpoint.rows(query), key=str) == sorted(rows, key=str)
 
 
 @pytest.mark.parametrize(("pipeline", "rows"), PARTITION)
 def test_partition(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> None:
-    """A pipeline sees the rows of one value only, whatever the strategy."""
+    """The pipeline runs over the rows of one value, with every strategy."""
     assert sorted(endpoint.rows(f"{PAIRS} | partition {pipeline}"), key=str) == sorted(rows, key=str)
 
 
@@ -86,6 +86,6 @@ def test_partition(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> 
         (f"{PAIRS} | facet by k", "EMB0001"),
     ],
 )
-def test_refusals(endpoint: Endpoint, query: str, code: str) -> None:
-    """What cannot be run group by group is refused, and a nested pipeline reaches no more tables than any other."""
+def test_unsupported(endpoint: Endpoint, query: str, code: str) -> None:
+    """Operators without support for groups, and internal tables, are errors."""
     assert code in str(endpoint.error(query))

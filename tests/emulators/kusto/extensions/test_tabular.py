@@ -1,9 +1,13 @@
-"""Operators that choose columns or rows."""
+"""Tabular operators that select columns or rows."""
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from emulators.kusto.extensions.tabular import ColumnPattern
 from tests.emulators.kusto.endpoints import Endpoint
 
 ROWS: list[tuple[str, list[Any]]] = [
@@ -21,12 +25,12 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """An operator that chooses columns or rows answers what its documentation says."""
+    """An operator that selects columns or rows returns the documented result."""
     assert endpoint.rows(text)[0] == row
 
 
 def test_rows_by_parameter(endpoint: Endpoint) -> None:
-    """A query parameter may say how many rows are taken, and how wide a bin is."""
+    """The number of rows and the size of a bin may be query parameters."""
     declared = "declare query_parameters(_n:long, _w:timespan = 1h); "
     assert endpoint.rows(declared + "Telemetry | take _n | count", {"_n": 7}) == [[7]]
     query = (
@@ -39,13 +43,13 @@ def test_rows_by_parameter(endpoint: Endpoint) -> None:
     assert endpoint.rows(declared + "Telemetry | sample _n | count", {"_n": -1}) == [[0]]
 
 
-def test_a_sample_is_of_the_rows(endpoint: Endpoint) -> None:
-    """A sample holds as many rows as asked for, none of them twice."""
+def test_a_sample_contains_distinct_rows(endpoint: Endpoint) -> None:
+    """A sample has the requested number of rows without duplicates."""
     assert endpoint.rows("Telemetry | sample 50 | summarize count(), dcount(Number)") == [[50, 50]]
 
 
 def test_the_order_of_columns(endpoint: Endpoint) -> None:
-    """Columns are kept in the order of the input, and reordered in the order of the patterns."""
+    """Columns have the order of the input, with ``project-reorder`` that of the patterns."""
     source = "print b = 1, a2 = 2, a10 = 3, c = 4 | "
     wanted = {
         "project-keep c, a*": ["a2", "a10", "c"],
@@ -58,12 +62,24 @@ def test_the_order_of_columns(endpoint: Endpoint) -> None:
         assert [column.column_name for column in endpoint.table(source + operator).columns] == names
 
 
-def test_mistakes_are_named(endpoint: Endpoint) -> None:
-    """An unknown column and a number of rows that depends on the row are semantic errors."""
+def test_invalid_arguments_are_semantic_errors(endpoint: Endpoint) -> None:
+    """An unknown column and a row count that is not constant are semantic errors."""
     for text in ("Telemetry | project-keep Nope", "Telemetry | project-away Nope", "Telemetry | take Number"):
         assert endpoint.error(text).is_semantic_error()
 
 
-def test_an_undocumented_order_is_refused(endpoint: Endpoint) -> None:
-    """What the documentation does not settle is refused by name."""
+def test_an_undocumented_order_is_not_supported(endpoint: Endpoint) -> None:
+    """An order without exact documentation is an error."""
     assert endpoint.code("Telemetry | project-reorder D* granny-asc") == "BadRequest_NotSupported"
+
+
+@given(st.text(alphabet="ab", max_size=12), st.lists(st.text(alphabet="ab", max_size=3), min_size=2, max_size=5))
+def test_a_wildcard_matches_any_characters(name: str, parts: list[str]) -> None:
+    """A pattern matches the same names as its regular expression."""
+    is_match = re.fullmatch(".*".join(parts), name) is not None
+    assert ColumnPattern("*".join(parts)).match([name]) == [name] * is_match
+
+
+def test_many_wildcards_take_linear_time() -> None:
+    """A pattern with many wildcards is compared with a long name quickly."""
+    assert ColumnPattern("*a" * 200 + "*b").match(["a" * 1_000]) == []

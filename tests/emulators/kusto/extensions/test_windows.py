@@ -1,4 +1,4 @@
-"""Window functions over serialized rows, beside a plain reading of their documentation."""
+"""Window functions over serialized rows, compared with their documented rules."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,22 +28,22 @@ UNSERIALIZED = (
 
 
 @pytest.mark.parametrize("source", SERIALIZING)
-def test_serialized_rows_keep_their_order(endpoint: Endpoint, source: str) -> None:
-    """What serializes rows, and what keeps them so, lets a row see its neighbours."""
+def test_window_functions_over_serialized_rows(endpoint: Endpoint, source: str) -> None:
+    """Window functions work after operators that serialize rows or preserve their order."""
     rows = endpoint.rows(f"{source} | extend p = prev(x), n = next(x, 1, 9), r = row_number() | project x, p, n, r")
     assert rows == [[1, None, 2, 1], [2, 1, 3, 2], [3, 2, 9, 3]]
 
 
 @pytest.mark.parametrize("source", UNSERIALIZED)
-def test_unserialized_rows_have_no_neighbours(endpoint: Endpoint, source: str) -> None:
-    """A window function over rows without an order is an error in the query, as in Data Explorer."""
+def test_window_functions_require_serialized_rows(endpoint: Endpoint, source: str) -> None:
+    """A window function over rows that are not serialized is an error, as in Data Explorer."""
     error = str(endpoint.error(f"{source} | extend p = prev(x)"))
     assert "must be serialized" in error
     assert "Semantic error" in error
 
 
-def test_order_that_the_engine_loses_is_refused(endpoint: Endpoint) -> None:
-    """Where Data Explorer keeps an order and this engine does not, the function is refused by name."""
+def test_operators_that_lose_the_order_are_rejected(endpoint: Endpoint) -> None:
+    """A window function is an error if only Data Explorer preserves the order."""
     query = "range x from 1 to 3 step 1 | lookup (datatable(x:long)[1]) on x | extend p = prev(x)"
     assert "EMB0001" in str(endpoint.error(query))
 
@@ -70,19 +70,19 @@ def test_order_that_the_engine_loses_is_refused(endpoint: Endpoint) -> None:
     ],
 )
 def test_values(endpoint: Endpoint, expression: str, values: list[Any]) -> None:
-    """Each function answers what its documentation says, also inside another and beside others."""
+    """Each function returns the documented result, also nested and combined."""
     table = 'datatable(a:string,v:long)["x",3,"x",3,"x",5,"y",5,"y",6]'
     assert endpoint.rows(f"{table} | serialize | extend w = {expression} | project w") == [[each] for each in values]
 
 
 def test_serialize_with_expressions(endpoint: Endpoint) -> None:
-    """``serialize`` takes expressions, and a bare one may stand anywhere in a pipeline."""
+    """``serialize`` accepts expressions or none, anywhere in a pipeline."""
     assert endpoint.rows("datatable(x:long)[1,2] | serialize r = row_number(), 1") == [[1, 1, 1], [2, 2, 1]]
     assert endpoint.rows("(datatable(x:long)[1] | serialize | where x == 1) | count") == [[1]]
 
 
 def test_functions_in_other_operators(endpoint: Endpoint) -> None:
-    """A window function filters and sorts, too; where it cannot be computed it is refused by name."""
+    """Window functions work in ``where`` and ``sort``; in other operators they are errors."""
     assert endpoint.rows("range x from 1 to 4 step 1 | where prev(x) >= 2") == [[3], [4]]
     assert endpoint.rows("range x from 1 to 3 step 1 | sort by row_number() desc") == [[3], [2], [1]]
     assert "EMB0001" in str(endpoint.error("range x from 1 to 3 step 1 | summarize sum(prev(x))"))
@@ -90,24 +90,24 @@ def test_functions_in_other_operators(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("call", ["prev()", "prev(x, x)", "prev(x, prev(x))", "row_rank_dense()", "row_number(x)"])
 def test_arguments_are_checked(endpoint: Endpoint, call: str) -> None:
-    """Too few arguments, and a column where a constant belongs, are errors in the query."""
+    """Missing arguments, and columns instead of constants, are errors."""
     assert "Semantic error" in str(endpoint.error(f"range x from 1 to 3 step 1 | extend y = {call}"))
 
 
-def test_error_says_where(endpoint: Endpoint) -> None:
-    """A position behind a bare ``serialize`` is that of the text."""
+def test_error_positions_after_serialize(endpoint: Endpoint) -> None:
+    """A position after ``serialize`` without arguments is correct."""
     assert "[line:position=2:16]" in str(endpoint.error("print x = 1 | serialize\n| extend y = 1 | extnd z = 2"))
 
 
 def test_parameters_as_constants(endpoint: Endpoint) -> None:
-    """A let and a query parameter may say how far to look."""
+    """The offset may be a ``let`` or a query parameter."""
     assert endpoint.rows("let n = 2; range x from 1 to 3 step 1 | extend p = prev(x, n) | project p")[2] == [1]
     query = "declare query_parameters(n:int); range x from 1 to 3 step 1 | extend p = prev(x, n) | project p"
     assert endpoint.rows(query, {"n": "2"}) == [[None], [None], [1]]
 
 
-def test_many_rows_keep_their_order(endpoint: Endpoint) -> None:
-    """Every row of a long sorted input sees the row before it, however many threads sort."""
+def test_many_rows_are_in_order(endpoint: Endpoint) -> None:
+    """Rows of a long sorted input are in order, also with several threads."""
     query = (
         "range x from 1 to 300000 step 1 | extend y = (x * 7919) % 300007 | sort by y asc | where prev(y) >= y | count"
     )
@@ -118,7 +118,7 @@ START = datetime(2024, 1, 1)  # noqa: DTZ001  as text without a zone
 
 
 def _sessions(minutes: list[int | None], longest: int, gap: int, restarts: list[bool]) -> list[int | None]:
-    """Return the session starts, read off the documentation row by row."""
+    """Return the session starts by the documented rules, row by row."""
     starts: list[int | None] = []
     start: int | None = None
     before: int | None = None
@@ -146,7 +146,7 @@ def test_sessions(
     gap: int,
     ascending: bool,  # noqa: FBT001  a drawn value
 ) -> None:
-    """A session starts where the documented rule says, for sorted and unsorted values, nulls and restarts."""
+    """Sessions follow the documented rules for sorted and unsorted values, nulls and restarts."""
     minutes = [at for at, _ in rows]
     if ascending:
         minutes = sorted(minutes, key=lambda at: -1 if at is None else at)

@@ -1,0 +1,114 @@
+"""Caches of query results and of parsed statements."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import duckdb
+import orjson
+
+from emulators.kusto.errors import internal_error
+from emulators.kusto.frames import QueryResult, ResultOrigin
+from emulators.kusto.options import RequestOptions
+
+MAX_RESULT_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
+
+type Key = bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CachedQueryResult:
+    """Result that was computed for an earlier request."""
+
+    result: QueryResult
+    origin: ResultOrigin
+
+
+class QueryResultsCache:
+    """Cache of query results, limited by size; the least recently used result is removed first.
+
+    A request with the same text, parameters and limits finds the result. Only age makes a result stale, as the page
+    "Query results cache" of the Data Explorer documentation describes.
+    """
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._results: OrderedDict[Key, CachedQueryResult] = OrderedDict()
+        self._bytes = 0
+
+    @staticmethod
+    def create_key(text: str, parameters: Mapping[str, Any], options: RequestOptions) -> Key:
+        """Return the key of a request; requests with the same key have the same result."""
+        limits = [options.take_records, options.max_records, options.max_bytes]
+        return orjson.dumps([text, parameters, limits], option=orjson.OPT_SORT_KEYS)
+
+    def find(self, key: Key, max_age: timedelta) -> CachedQueryResult | None:
+        """Return the result of a key, None if it is missing or older than ``max_age``."""
+        cached = self._results.get(key)
+        if cached is None or datetime.now(UTC) - cached.origin.started_at > max_age:
+            return None
+        self._results.move_to_end(key)
+        return cached
+
+    def store(self, key: Key, cached: CachedQueryResult) -> None:
+        """Store a result, unless it is too large, and replace an older one with the same key."""
+        self._remove(key)
+        if len(cached.result.rows) > MAX_RESULT_BYTES:
+            return
+        self._results[key] = cached
+        self._bytes += _count_bytes(key, cached)
+        while self._bytes > self._max_bytes:
+            self._remove(next(iter(self._results)))
+
+    def _remove(self, key: Key) -> None:
+        cached = self._results.pop(key, None)
+        if cached is not None:
+            self._bytes -= _count_bytes(key, cached)
+
+
+def _count_bytes(key: Key, cached: CachedQueryResult) -> int:
+    return len(key) + len(cached.result.rows)
+
+
+MAX_CACHED_CHARACTERS = 1_000_000
+"""Total length of the cached SQL; a parse tree takes about ten times as much memory."""
+
+
+class StatementCache:
+    """Thread-safe cache of parsed statements, so that a repeated query is not parsed again."""
+
+    def __init__(self) -> None:
+        self._statements: OrderedDict[str, duckdb.Statement] = OrderedDict()
+        self._characters = 0
+        self._lock = threading.Lock()
+
+    def parse_select(self, cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+        """Return the parsed SELECT of a text; it may be executed repeatedly.
+
+        Raises:
+            QueryError: the text is not exactly one SELECT.
+            duckdb.ParserException: the text is not SQL.
+        """
+        with self._lock:
+            known = self._statements.get(sql)
+            if known is not None:
+                self._statements.move_to_end(sql)
+                return known
+        statements = cursor.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type is not duckdb.StatementType.SELECT:
+            raise internal_error()
+        self._store(sql, statements[0])
+        return statements[0]
+
+    def _store(self, sql: str, statement: duckdb.Statement) -> None:
+        with self._lock:
+            if sql not in self._statements:
+                self._statements[sql] = statement
+                self._characters += len(sql)
+            while self._characters > MAX_CACHED_CHARACTERS:
+                oldest, _ = self._statements.popitem(last=False)
+                self._characters -= len(oldest)

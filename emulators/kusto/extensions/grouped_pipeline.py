@@ -1,0 +1,255 @@
+"""Pipelines that run once per group of rows, for ``mv-apply`` and ``partition``.
+
+A pipeline does not run separately for each group. Each of its operators becomes one over all groups, with the group as
+an additional column for sorting, counting and aggregation.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from duckdb_kql import ir, lower, schema, translate
+
+from emulators.kusto.errors import unsupported_error
+from emulators.kusto.extensions.library import reader, replace, writer
+from emulators.kusto.extensions.ordering import OrderedSummarize, is_order_sensitive
+from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute
+from emulators.kusto.extensions.ranks import rank_sort_keys
+from emulators.kusto.extensions.serialized import (
+    RowOrder,
+    Serialize,
+    SerializedInputOperator,
+    check_order,
+    infer_order_after,
+)
+from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows, render_row_limit
+from emulators.kusto.extensions.tree import child_rules, rule_name
+from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefix
+from emulators.kusto.extensions.windows import wrap_windowed
+
+macros: tuple[str, ...] = ()
+_IN_PLACE = (ir.Where, ir.Extend, ir.Project, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.ProjectAway, Serialize)
+_EMPTYING = (ir.Where, ir.MvExpand, ir.Parse, ir.Take, ir.Top, TakeRows)
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupedOperator(PipelineOperator):
+    """Operator that contains a pipeline.
+
+    Attributes:
+        body: the pipeline; its source is a placeholder for the rows of a group.
+    """
+
+    body: ir.Query
+
+    def replace_expressions(self, substitute: Substitute) -> "GroupedOperator":
+        """Return the operator with the scalar names in its pipeline replaced, as in a subquery."""
+        bound = substitute(ir.ToScalar(self.body))
+        return self if not isinstance(bound, ir.ToScalar) else dataclasses.replace(self, body=bound.query)
+
+
+_UNCHANGED = (ir.Where, ir.Extend, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.ProjectAway, Serialize, GroupedOperator)
+
+
+def install() -> None:
+    """Resolve ``in (T)`` inside nested pipelines."""
+    replace(lower, "_resolve_in_subqueries", _wrap_resolve_in_subqueries)  # the library supports only its own operators
+
+
+def _wrap_resolve_in_subqueries(
+    default: Callable[[ir.Query, set[str]], ir.Query],
+) -> Callable[[ir.Query, set[str]], ir.Query]:
+    def resolve(query: ir.Query, names: set[str]) -> ir.Query:
+        resolved = default(query, names)
+        operators = [
+            dataclasses.replace(each, body=resolve(each.body, names)) if isinstance(each, GroupedOperator) else each
+            for each in resolved.operators
+        ]
+        return dataclasses.replace(resolved, operators=operators)
+
+    return resolve
+
+
+def lower_body(node: Any) -> ir.Query:
+    """Return the query of a pipeline in parentheses."""
+    inner = reader.collapse(node)
+    nodes = child_rules(inner) if rule_name(inner) == "PipeSubExpression" else [inner]
+    return ir.Query(ir.DataTable((), ()), reader.lower_operators(nodes))
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupedRows:
+    """Input rows of a nested pipeline.
+
+    Attributes:
+        rows: name of the rows in the SQL statement.
+        cols: columns of the rows, including the group.
+        group: column that identifies the group.
+        contiguous: whether the rows of a group are adjacent.
+    """
+
+    rows: str
+    cols: list[str]
+    group: str
+    contiguous: bool = False
+
+
+def render_grouped(groups: GroupedRows, before: list[ir.Operator], body: ir.Query) -> tuple[str, list[str]]:
+    """Return the SELECT of a pipeline over all groups, and its columns without the group.
+
+    Args:
+        groups: the rows.
+        before: operators that run before the pipeline and create the rows of each group.
+        body: the pipeline.
+
+    Raises:
+        QueryError: an operator in the pipeline is not supported per group.
+    """
+    operators = [*before, *_apply_per_group(body.operators, groups)]
+    source = ir.CommandSource(f"SELECT * FROM {groups.rows}", tuple(groups.cols), "")  # noqa: S608  a generated name
+    query = ir.Query(source, operators)
+    known = writer.nested_schema()
+    columns = schema.output_columns(query, known)
+    return str(translate.to_sql(query, known)), [name for name in columns if name != groups.group]
+
+
+def create_name(purpose: str) -> str:
+    """Return an unused name for a subquery."""
+    return str(translate.quote_ident(writer.NAMES_STATE.get().binding_name(purpose)))
+
+
+def create_group_name(cols: list[str]) -> str:
+    """Return an unused name for the group column."""
+    return f"{find_free_prefix(cols)}g"
+
+
+def _apply_per_group(operators: list[ir.Operator], groups: GroupedRows) -> list[ir.Operator]:
+    lifted: list[ir.Operator] = []
+    order = RowOrder.NONE
+    may_be_empty = False
+    contiguous = groups.contiguous
+    for operator in operators:
+        check_order(operator, order)
+        partition = RowPartition((groups.group,), contiguous)
+        each = _operator_per_group(operator, groups, partition, may_be_empty=may_be_empty)
+        lifted.append(wrap_windowed(each, partition))
+        contiguous = isinstance(each, ir.Sort | TakePerGroup) or (contiguous and isinstance(each, _IN_PLACE))
+        order = infer_order_after(operator, order)
+        may_be_empty = isinstance(operator, _EMPTYING) or (may_be_empty and not isinstance(operator, ir.Summarize))
+    return lifted
+
+
+def _operator_per_group(
+    operator: ir.Operator, groups: GroupedRows, partition: RowPartition, *, may_be_empty: bool
+) -> ir.Operator:
+    if isinstance(operator, ir.Summarize):
+        return _summarize(operator, groups, may_be_empty=may_be_empty)
+    if isinstance(operator, ir.Count):
+        counted = ir.Summarize((ir.NamedExpr(ir.FunctionCall("count"), operator.name),))
+        return _summarize(counted, groups, may_be_empty=may_be_empty)
+    lifted = _convert_operator(operator, groups.group, partition)
+    if lifted is None:
+        raise unsupported_error(f"{type(operator).__name__} inside mv-apply or partition")
+    return lifted
+
+
+def _convert_operator(operator: ir.Operator, group: str, partition: RowPartition) -> ir.Operator | None:
+    """Return the operator that applies ``operator`` to each group, None if it is not supported."""
+    lifted: ir.Operator | None = None
+    named = ir.NamedExpr(ir.ColumnRef(group), group)
+    match operator:
+        case ir.Sort():
+            lifted = ir.Sort((ir.SortKey(named.expr, ascending=True), *operator.keys))
+        case ir.Take():
+            lifted = TakePerGroup(TakeRows(ir.Literal(operator.count, "long")), group)
+        case ir.Top():
+            lifted = TakePerGroup(TakeRows(ir.Literal(operator.count, "long"), operator.keys), group)
+        case TakeRows():
+            lifted = TakePerGroup(operator, group)
+        case ir.Project() | ir.Distinct():
+            lifted = dataclasses.replace(operator, expressions=(*operator.expressions, named))
+        case SelectColumns():
+            lifted = SelectWithGroup(operator, group)
+        case SerializedInputOperator():
+            lifted = operator.with_partition(partition)
+        case DistinctRows() if operator.named is None:
+            lifted = operator
+        case _ if isinstance(operator, _UNCHANGED):
+            lifted = operator
+    return lifted
+
+
+def _summarize(operator: ir.Summarize, groups: GroupedRows, *, may_be_empty: bool) -> ir.Operator:
+    by = ir.NamedExpr(ir.ColumnRef(groups.group), groups.group)
+    kind = OrderedSummarize if is_order_sensitive(operator) else ir.Summarize
+    each = kind(operator.aggregates, (*operator.by, by))
+    return SummarizePerGroup(each, operator, groups) if may_be_empty and not operator.by else each
+
+
+@dataclasses.dataclass(frozen=True)
+class TakePerGroup(PipelineOperator):
+    """``take``, ``top`` or ``sample`` within each group."""
+
+    taken: TakeRows
+    group: str
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Return the first rows of each group, in their current order or in that of the sort keys."""
+        prefix = find_free_prefix(cols)
+        group, row = translate.quote_ident(self.group), f"{prefix}n"
+        keys = rank_sort_keys(self.taken.keys) or [("random()" if self.taken.random else "row_number() OVER ()", "")]
+        limit = render_row_limit(self.taken.count)
+        names = [f"{row}{index}" for index in range(len(keys))]
+        added = ", ".join(f"{sql} AS {name}" for (sql, _), name in zip(keys, names, strict=True))
+        rows = f"(SELECT *, {added} FROM {prev})"  # noqa: S608  generated names
+        order = ", ".join(f"{name} {direction}" for name, (_, direction) in zip(names, keys, strict=True))
+        return (
+            f"SELECT * EXCLUDE ({', '.join(names)}) FROM {rows} "  # noqa: S608  generated names
+            f"QUALIFY row_number() OVER (PARTITION BY {group} ORDER BY {order}) <= {limit} "
+            f"ORDER BY {group}, {order}"
+        )
+
+    def replace_expressions(self, substitute: Substitute) -> "TakePerGroup":
+        """Return the operator with its row count replaced."""
+        return dataclasses.replace(self, taken=self.taken.replace_expressions(substitute))
+
+
+@dataclasses.dataclass(frozen=True)
+class SelectWithGroup(PipelineOperator):
+    """Selection of columns by pattern that always includes the group column."""
+
+    chosen: SelectColumns
+    group: str
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Return the selected columns and the group column."""
+        return f"SELECT {writer.quoted(self.columns(cols))} FROM {prev}"  # noqa: S608  quoted names
+
+    def columns(self, cols: list[str]) -> list[str]:
+        """Return the selected columns and the group column."""
+        return [*self.chosen.columns([name for name in cols if name != self.group]), self.group]
+
+
+@dataclasses.dataclass(frozen=True)
+class SummarizePerGroup(PipelineOperator):
+    """``summarize`` without keys, which returns a row also for an empty group."""
+
+    each: ir.Summarize
+    alone: ir.Summarize
+    groups: GroupedRows
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Return one row for each group that existed before the rows were filtered."""
+        group = translate.quote_ident(self.groups.group)
+        counted, each = translate.render_operator(self.each, prev, cols), f"{find_free_prefix(cols)}c"
+        none = translate.render_operator(self.alone, f"(SELECT * FROM {prev} LIMIT 0)", cols)  # noqa: S608
+        missing = (
+            f"SELECT g.* FROM (SELECT DISTINCT {group} FROM {self.groups.rows}) AS g "  # noqa: S608  generated names
+            f"ANTI JOIN {each} AS p ON g.{group} IS NOT DISTINCT FROM p.{group}"
+        )
+        first = f"WITH {each} AS MATERIALIZED ({counted}) SELECT * FROM {each}"  # noqa: S608
+        return f"{first} UNION ALL BY NAME SELECT * FROM ({missing}), ({none})"  # noqa: S608
+
+    def columns(self, cols: list[str]) -> list[str]:
+        """Return the columns of the ``summarize``."""
+        return list(schema._operator_columns(self.each, cols, None))  # noqa: SLF001  the library's own rules

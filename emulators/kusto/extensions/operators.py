@@ -1,0 +1,332 @@
+"""Binary operators by the types of their operands.
+
+SQL silently converts operands of different types, Kusto rejects them. The accepted types follow the signatures of the
+operators in Kusto's published language definition: texts and dynamics have no order, ``==`` does not compare a number
+with a text, and two dynamics cannot be compared. Division depends on the types, and timespans have operators that SQL
+lacks.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from duckdb_kql import ir, translate
+
+from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
+from emulators.kusto.extensions.known_types import infer_type
+from emulators.kusto.extensions.library import replace, writer
+from emulators.kusto.extensions.sql import bind_once, render
+from emulators.kusto.extensions.tree import iterate_nodes
+from emulators.kusto.extensions.type_guards import (
+    DYNAMICS,
+    TEXTS,
+    all_of,
+    any_of,
+    guard,
+    render_error,
+    render_number_test,
+    render_type_test,
+)
+
+_COMPARISONS_MACROS: tuple[str, ...] = (
+    # A dynamic that is compared with a whole number: other values are null; the rounding of fractions is not
+    # documented.
+    (
+        "CREATE OR REPLACE MACRO kql_json_whole(j) AS CASE WHEN json_type(to_json(j)) = 'DOUBLE' AND "
+        "TRY_CAST(to_json(j) AS DOUBLE) <> trunc(TRY_CAST(to_json(j) AS DOUBLE)) THEN "
+        "{fraction} ELSE TRY_CAST(to_json(j) AS BIGINT) END"
+    ).replace(
+        "{fraction}",
+        render_error(
+            "EMB0001",
+            "comparing a fraction inside a dynamic with a whole number is not supported by the embedded query engine "
+            "(convert it first: todouble(...) or tolong(...))",
+        ),
+    ),
+    "CREATE OR REPLACE MACRO kql_json_real(j) AS TRY_CAST(to_json(j) AS DOUBLE)",
+    (
+        "CREATE OR REPLACE MACRO kql_is_number(t) AS t IN ('BIGINT', 'INTEGER', 'DOUBLE', 'HUGEINT', 'UBIGINT', "
+        "'SMALLINT', 'FLOAT', 'TINYINT', 'UINTEGER') OR starts_with(t, 'DECIMAL')"
+    ),
+    (
+        "CREATE OR REPLACE MACRO kql_joinable(l, r) AS l = r OR '\"NULL\"' IN (l, r) OR "
+        "(kql_is_number(l) AND kql_is_number(r))"
+    ),
+)
+
+_EQUALITIES = frozenset({"==", "!=", "<>"})
+_ORDERS = frozenset({"<", "<=", ">", ">="})
+_WHOLE = frozenset({"int", "long"})
+_NUMBERS = frozenset({"int", "long", "real", "decimal"})
+_UNORDERED = frozenset({"string", "dynamic", "guid"})
+
+
+def _install_comparisons() -> None:
+    """Check the types in comparisons and in the keys of joins."""
+    replace(translate, "render_expr", _wrap_render_expr)
+    replace(translate, "render_in_list", _wrap_render_in_list)
+    replace(translate, "render_between", _wrap_render_between)
+    replace(translate, "render_key_equality", _wrap_render_key_equality)
+
+
+def _wrap_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+    def render_expr(node: ir.Expr) -> str:
+        if not isinstance(node, ir.BinaryOp) or node.op not in _EQUALITIES | _ORDERS:
+            return default(node)
+        return _render_comparison(default, node)
+
+    return render_expr
+
+
+def _render_comparison(default: Callable[[ir.Expr], str], node: ir.BinaryOp) -> str:
+    kinds = infer_type(node.left), infer_type(node.right)
+    if None not in kinds:
+        _check_operand_types(node.op, str(kinds[0]), str(kinds[1]))
+        return default(_convert_dynamic_operand(node, kinds))
+    sql = default(_convert_dynamic_operand(node, kinds))
+    for known, unknown in ((0, 1), (1, 0)):
+        expr = (node.left, node.right)[unknown]
+        if isinstance(expr, ir.ColumnRef):
+            sql = _guard_column(default, node, sql, kinds[known], unknown)
+            break
+    return sql
+
+
+def _check_operand_types(operator: str, left: str, right: str) -> None:
+    """Check that an operator accepts operands of these types.
+
+    Raises:
+        QueryError: the operator does not accept them, or the emulator does not support it.
+    """
+    kinds = {left, right}
+    if "null" in kinds:
+        return
+    if "string" in kinds and kinds & (_NUMBERS | {"bool"}):
+        raise _incomparable_error(left, right)
+    if operator in _EQUALITIES:
+        return
+    if kinds == {"string"} or ("dynamic" in kinds and not kinds & _NUMBERS and kinds != {"dynamic"}):
+        raise semantic_error(
+            f"The operator '{operator}' is not defined for the operand types {left} and {right}", inner="SEM0065"
+        )
+    if kinds == {"dynamic"}:
+        raise unsupported_error(f"{operator} between two dynamic values", "convert them first, as in tolong(...)")
+
+
+def _incomparable_error(left: str, right: str) -> QueryError:
+    return semantic_error(
+        f"Cannot compare values of types {left} and {right}. Try adding explicit casts", inner="SEM0064"
+    )
+
+
+def _convert_dynamic_operand(node: ir.BinaryOp, kinds: tuple[str | None, str | None]) -> ir.BinaryOp:
+    """Return the comparison with a dynamic operand converted to a number if the other operand is a number."""
+    left, right = kinds
+    if left == "dynamic" and right in _NUMBERS:
+        return dataclasses.replace(node, left=_render_number(node.left, right))
+    if right == "dynamic" and left in _NUMBERS:
+        return dataclasses.replace(node, right=_render_number(node.right, left))
+    return node
+
+
+def _render_number(expr: ir.Expr, other: str | None) -> ir.Expr:
+    return ir.RenderedAggregate(f"kql_json_{'whole' if other in _WHOLE else 'real'}({render(expr)})")
+
+
+def _guard_column(
+    default: Callable[[ir.Expr], str], node: ir.BinaryOp, sql: str, known: str | None, unknown: int
+) -> str:
+    """Return a comparison with a column of unknown type that fails if DuckDB finds an invalid type."""
+    sides = [node.left, node.right]
+    column, other = sides[unknown], sides[1 - unknown]
+    name = render(column)
+    operator = node.op
+    dynamic, text = render_type_test(name, DYNAMICS), render_type_test(name, TEXTS)
+    if known in _NUMBERS:
+        sides[unknown] = _render_number(column, known)
+        converted = default(ir.BinaryOp(operator, sides[0], sides[1]))
+        sql = f"CASE WHEN {dynamic} THEN {converted} ELSE {sql} END"
+        return guard(text, _render_types_differ_error("string", str(known)), sql)
+    if known == "string":
+        unordered = any_of(text, dynamic) if operator in _ORDERS else ""
+        sql = guard(unordered, _render_undefined_operator_error(operator), sql)
+        return guard(
+            any_of(render_number_test(name), render_type_test(name, ("BOOLEAN",))),
+            _render_types_differ_error("string", "long"),
+            sql,
+        )
+    if known is None and isinstance(other, ir.ColumnRef):
+        return _guard_columns(operator, name, render(other), sql)
+    if operator in _ORDERS and known != "null":
+        sql = guard(dynamic, _render_undefined_operator_error(operator), sql)
+    return sql
+
+
+def _guard_columns(operator: str, left: str, right: str, sql: str) -> str:
+    dynamics = all_of(render_type_test(left, DYNAMICS), render_type_test(right, DYNAMICS))
+    sql = guard(dynamics, render_error("SEM0001", "Cannot compare dynamic values without explicit cast"), sql)
+    mixed = any_of(
+        all_of(render_type_test(left, TEXTS), render_number_test(right)),
+        all_of(render_number_test(left), render_type_test(right, TEXTS)),
+    )
+    if operator in _ORDERS:
+        texts = any_of(
+            all_of(render_type_test(left, TEXTS), render_type_test(right, TEXTS)),
+            render_type_test(left, DYNAMICS),
+            render_type_test(right, DYNAMICS),
+        )
+        sql = guard(texts, _render_undefined_operator_error(operator), sql)
+    return guard(mixed, _render_types_differ_error("string", "long"), sql)
+
+
+def _render_types_differ_error(left: str, right: str) -> str:
+    return render_error("SEM0064", f"Cannot compare values of types {left} and {right}. Try adding explicit casts")
+
+
+def _render_undefined_operator_error(operator: str) -> str:
+    return render_error("SEM0065", f"The operator '{operator}' is not defined for operands of type string or dynamic")
+
+
+def _wrap_render_in_list(default: Callable[[ir.InList], str]) -> Callable[[ir.InList], str]:
+    def render_in_list(node: ir.InList) -> str:
+        sql = default(node)
+        kinds = {infer_type(item) for item in node.items} - {None, "null", "dynamic"}
+        value = infer_type(node.value)
+        texts, numbers = "string" in kinds, bool(kinds & _NUMBERS)
+        if value is not None:
+            for kind in kinds:
+                _check_operand_types("==", value, str(kind))
+        if value is not None or not isinstance(node.value, ir.ColumnRef) or not (texts or numbers):
+            return sql
+        name = render(node.value)
+        test = render_number_test(name) if texts else render_type_test(name, TEXTS)
+        return guard(test, _render_types_differ_error("string", "long"), sql)
+
+    return render_in_list
+
+
+def _wrap_render_between(default: Callable[[ir.Between], str]) -> Callable[[ir.Between], str]:
+    def render_between(node: ir.Between) -> str:
+        sql = default(node)
+        for operand in (node.value, node.low, node.high):
+            kind = infer_type(operand)
+            if kind in _UNORDERED:
+                raise unsupported_error(
+                    "between over a string or a dynamic value", "convert it first, as in todouble(...)"
+                )
+            if kind is None and isinstance(operand, ir.ColumnRef):
+                test = render_type_test(render(operand), (*TEXTS, *DYNAMICS))
+                sql = guard(test, _render_unconverted_error("between"), sql)
+        return sql
+
+    return render_between
+
+
+def _render_unconverted_error(what: str) -> str:
+    return render_error(
+        "EMB0001",
+        f"'{what}' over a string or a dynamic value is not supported by the embedded query engine (convert it first)",
+    )
+
+
+def _wrap_render_key_equality(default: Callable[[Sequence[ir.JoinKey]], str]) -> Callable[[Sequence[ir.JoinKey]], str]:
+    def render_key_equality(keys: Sequence[ir.JoinKey]) -> str:
+        return " AND ".join([default(keys), *(_guard_join_key(key) for key in keys)])
+
+    return render_key_equality
+
+
+def _guard_join_key(key: Any) -> str:
+    left, right = (infer_type(ir.ColumnRef(name)) for name in (key.left, key.right))
+    if left is not None and left == right:
+        return "true"
+    sides = f"typeof(_l.{translate.quote_ident(key.left)}), typeof(_r.{translate.quote_ident(key.right)})"
+    failure = render_error("SEM0031", "join: the types of the attributes that are joined on do not match")
+    return f"CASE WHEN kql_joinable({sides}) THEN true ELSE {failure} END"
+
+
+_WHOLE_TYPES = ("BIGINT", "HUGEINT")
+_DECIMAL = "DECIMAL(38, 9)"
+_DECIMAL_DIVISION_ERROR = render_error(
+    "EMB0001", "'dividing a decimal' is not supported by the embedded query engine (convert it with toreal())"
+)
+_QUOTIENTS = (
+    # A division by 0 is null for integers, and infinite or NaN for reals.
+    *(f"(a {left}, b {right}) AS a // nullif(b, 0)" for left in _WHOLE_TYPES for right in _WHOLE_TYPES),
+    "(a DOUBLE, b DOUBLE) AS a / b",
+    *(f"(a {_DECIMAL}, b {right}) AS {_DECIMAL_DIVISION_ERROR}" for right in (*_WHOLE_TYPES, _DECIMAL)),
+    *(f"(a {left}, b {_DECIMAL}) AS {_DECIMAL_DIVISION_ERROR}" for left in _WHOLE_TYPES),
+    *(f"(a INTERVAL, b {right}) AS kql_span_divided(a, b)" for right in ("INTERVAL", "BIGINT", "DOUBLE")),
+)
+
+_ARITHMETIC_MACROS: tuple[str, ...] = (
+    # Overloads, because often only DuckDB knows the type of the divisor.
+    (
+        "CREATE OR REPLACE MACRO kql_span_divided(a, b INTERVAL) AS epoch_us(a) / epoch_us(b), "
+        "(a, b BIGINT) AS to_microseconds(epoch_us(a) // b), (a, b INTEGER) AS to_microseconds(epoch_us(a) // b), "
+        "(a, b DOUBLE) AS to_microseconds(CAST(trunc(epoch_us(a) / b) AS BIGINT))"
+    ),
+    (
+        "CREATE OR REPLACE MACRO kql_span_rest(a, b) AS to_microseconds((epoch_us(a) % epoch_us(b) + "
+        "abs(epoch_us(b))) % abs(epoch_us(b)))"
+    ),
+    f"CREATE OR REPLACE MACRO kql_quotient{', '.join(_QUOTIENTS)}",
+    "CREATE OR REPLACE MACRO kql_span_times(a, n) AS to_microseconds(CAST(trunc(epoch_us(a) * n) AS BIGINT))",
+)
+
+
+def _install_arithmetic() -> None:
+    """Render the operators by type, and ``dynamic(null)`` as a dynamic."""
+    replace(translate, "render_expr", _wrap_arithmetic)
+    replace(translate, "_TYPED_NULLS", lambda nulls: nulls | {"dynamic"})
+
+
+def _wrap_arithmetic(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+    def render_expr(node: ir.Expr) -> str:
+        macro = _choose_macro(node) if isinstance(node, ir.BinaryOp) else None
+        if macro is None or not isinstance(node, ir.BinaryOp):
+            return default(node)
+        left, right = node.left, node.right
+        if macro == "kql_span_times" and not _is_span(left):
+            left, right = right, left
+        operands = [render(left), render(right)]
+        if any("kql_" in sql for sql in operands) or any(map(_is_aggregate, (left, right))):
+            # DuckDB binds an argument of an overloaded macro twice, so that nested calls double at each level, and does
+            # not accept an aggregate there. It binds the element of a list once.
+            return bind_once(operands, lambda a, b: f"{macro}({a}, {b})")
+        return f"{macro}({', '.join(operands)})"
+
+    return render_expr
+
+
+def _choose_macro(node: ir.BinaryOp) -> str | None:
+    left, right = _is_span(node.left), _is_span(node.right)
+    if node.op == "/" and left:
+        return "kql_span_divided"
+    if node.op == "/" and not right and not {infer_type(node.left), infer_type(node.right)} <= _WHOLE:
+        return "kql_quotient"
+    if node.op == "%" and left and right:
+        return "kql_span_rest"
+    fractional = writer.is_real_expr(node.left) or writer.is_real_expr(node.right)
+    return "kql_span_times" if node.op == "*" and left is not right and fractional else None
+
+
+def _is_aggregate(root: ir.Expr) -> bool:
+    """Return whether an expression contains an aggregate that is not computed yet, which a name would be."""
+    return any(isinstance(node, ir.RenderedAggregate) and "(" in node.sql for node in iterate_nodes(root))
+
+
+def _is_span(expr: ir.Expr) -> bool:
+    return bool(writer.is_timespan_expr(expr))
+
+
+macros: tuple[str, ...] = (
+    *_COMPARISONS_MACROS,
+    *_ARITHMETIC_MACROS,
+)
+
+
+def install() -> None:
+    """Add the functions and operators of this module to the translator."""
+    _install_comparisons()
+    _install_arithmetic()

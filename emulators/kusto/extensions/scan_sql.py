@@ -1,0 +1,286 @@
+"""Recursive SQL query of ``scan``: each iteration passes one row of every partition through the steps.
+
+The state of step k ("Scan logic" in the Kusto documentation) consists of a flag for an active sequence, the number of
+the sequence, and the values of steps 1 to k that an expression reads.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from duckdb_kql import ir
+
+from emulators.kusto.errors import semantic_error
+from emulators.kusto.extensions.sql import quote_name, render
+from emulators.kusto.extensions.tree import iterate_nodes
+from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefix, number_rows
+
+
+@dataclasses.dataclass(frozen=True)
+class DeclaredColumn:
+    """Column of ``declare``."""
+
+    name: str
+    sql_type: str
+    default: ir.Expr | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ScanStep:
+    """Step with its condition and the assignments of matching rows."""
+
+    name: str
+    has_output: bool
+    condition: ir.Expr
+    assignments: tuple[ir.NamedExpr, ...]
+
+
+class ScanSql:
+    """Renders the query.
+
+    Args:
+        declared: the columns that the steps assign.
+        steps: the steps in order.
+        cols: the columns of the input.
+        added: the names of the additional columns of the result.
+    """
+
+    def __init__(
+        self, declared: Sequence[DeclaredColumn], steps: Sequence[ScanStep], cols: list[str], added: list[str]
+    ) -> None:
+        self._declared = {each.name: each for each in declared}
+        self._steps = steps
+        self._index = {step.name: index for index, step in enumerate(steps)}
+        self._cols = cols
+        self._added = added
+        self._p = find_free_prefix([*cols, *added])
+        self._read = self._find_columns_read()
+        self._used = sorted(
+            {name for names in self._read for name in names if name in cols} | self._find_columns_used()
+        )
+
+    def render(self, prev: str, partition: RowPartition) -> str:
+        """Return a row for each match, in the order of the rows."""
+        p = self._p
+        states = ", ".join(f"{sql} AS {name}" for name, sql in self._build_initial_fields())
+        names = ", ".join(name for name, _ in self._build_initial_fields())
+        carried = ", ".join(f"m.{name}" for name, _ in self._build_initial_fields() if name != f"{p}o")
+        turn = f"(SELECT d.*, {carried}, [] AS {p}o "
+        turn += f"FROM {p}m AS m JOIN {p}d AS d ON d.{p}r = m.{p}r + 1 AND (m.{p}b OR NOT d.{p}f))"
+        for index in reversed(range(len(self._steps))):
+            turn = self._render_step(index, turn)
+        fields = [*(f"v{position}" for position in range(len(self._declared))), "q"]
+        values = [f"e.{p}e.{name} AS {quote_name(each)}" for name, each in zip(fields, self._added, strict=False)]
+        result = ", ".join([*(f"i.{quote_name(name)}" for name in self._cols), *values])
+        return (
+            f"WITH RECURSIVE {self._render_rows(prev, partition)}, "  # noqa: S608
+            f"{p}m AS (SELECT {p}r - 1 AS {p}r, true AS {p}b, {states} FROM {p}d WHERE {p}f UNION ALL "
+            f"SELECT {p}r, false, {names} FROM {turn}) "
+            f"SELECT {result} FROM {p}i AS i JOIN (SELECT {p}r, unnest({p}o) AS {p}e, "
+            f"generate_subscripts({p}o, 1) AS {p}n FROM {p}m) AS e ON e.{p}r = i.{p}r ORDER BY e.{p}r, e.{p}n"
+        )
+
+    def _render_rows(self, prev: str, partition: RowPartition) -> str:
+        """Return the numbered rows with a flag for the first of each partition, and the columns that the steps read."""
+        p = self._p
+        begins = [f"lag({quote_name(each)}) OVER () IS DISTINCT FROM {quote_name(each)}" for each in partition.columns]
+        first = " OR ".join([f"{p}r = 1", *begins])
+        used = "".join(f", {quote_name(name)} AS {self._to_input_name(name)}" for name in self._used)
+        rows = number_rows(prev, f"{p}r", partition, f"{p}x")
+        return (
+            f"{p}i AS MATERIALIZED (SELECT *, ({first}) AS {p}f FROM {rows}), "  # noqa: S608  generated names
+            f"{p}d AS MATERIALIZED (SELECT {p}r, {p}f{used} FROM {p}i)"
+        )
+
+    def _render_step(self, index: int, turn: str) -> str:
+        """Return the subquery ``turn`` with one more step applied."""
+        p, step = self._p, self._steps[index]
+        active = "true" if index == 0 else f"{p}a{index}"
+        again = f"({active}) AND coalesce({self._render_at(step.condition, index)}, false)"
+        whens = f"WHEN {again} THEN 2 ELSE 0"
+        if index:
+            moved = f"{p}a{index - 1} AND coalesce({self._render_at(step.condition, index - 1)}, false)"
+            whens = f"WHEN {moved} THEN 1 {whens}"
+        turn = f"(SELECT *, CASE {whens} END AS {p}c FROM {turn})"  # noqa: S608
+        values = ", ".join(
+            f"{self._render_value(index, each)} AS {self._to_new_name(each.name)}" for each in self._declared.values()
+        )
+        turn = f"(SELECT *{', ' if values else ''}{values} FROM {turn})"  # noqa: S608
+        replaced = ", ".join(f"{sql} AS {name}" for name, sql in self._find_changes(index).items())
+        dropped = ", ".join([f"{p}c", *map(self._to_new_name, self._declared)])
+        return f"(SELECT * EXCLUDE ({dropped}) REPLACE ({replaced}) FROM {turn})"  # noqa: S608
+
+    def _render_value(self, index: int, declared: DeclaredColumn) -> str:
+        """Return the SQL of a declared column in a row that matches a step."""
+        assigned = [each.expr for each in self._steps[index].assignments if each.name == declared.name]
+        if not assigned:
+            return self._render_default(declared)
+        moved = f"WHEN 1 THEN {self._render_at(assigned[-1], index - 1)} " if index else ""
+        value = f"CASE {self._p}c {moved}WHEN 2 THEN {self._render_at(assigned[-1], index)} END"
+        return f"CAST({value} AS {declared.sql_type})"
+
+    def _find_changes(self, index: int) -> dict[str, str]:
+        """Return the fields that a step changes, with the SQL of their new values."""
+        p, c, before = self._p, f"{self._p}c", index - 1
+        changes = {f"{p}a{index}": f"{p}a{index} OR {c} > 0"}
+        if index:
+            changes[f"{p}q{index}"] = f"CASE WHEN {c} = 1 THEN {p}q{before} ELSE {p}q{index} END"
+            changes[f"{p}a{before}"] = f"{p}a{before} AND {c} <> 1"
+        else:
+            changes[f"{p}q0"] = f"{p}q0 + CASE WHEN {c} = 2 AND NOT {p}a0 THEN 1 ELSE 0 END"
+        for owner in range(index + 1):
+            for name in self._read[owner]:
+                field = self._to_field_name(index, owner, name)
+                when = (
+                    f"{c} > 0 THEN {self._render_stored_value(name)}"
+                    if owner == index
+                    else f"{c} = 1 THEN {self._to_field_name(before, owner, name)}"
+                )
+                changes[field] = f"CASE WHEN {when} ELSE {field} END"
+                if owner < index:
+                    cleared = self._to_field_name(before, owner, name)
+                    changes[cleared] = f"CASE WHEN {c} = 1 THEN {self._render_blank(name)} ELSE {cleared} END"
+        if self._steps[index].has_output:
+            number = f"CASE WHEN {c} = 1 THEN {p}q{before} ELSE {p}q{index} END" if index else changes[f"{p}q0"]
+            values = [f"'v{position}': {self._to_new_name(name)}" for position, name in enumerate(self._declared)]
+            row = "{" + ", ".join([*values, f"'q': {number}"]) + "}"
+            changes[f"{p}o"] = f"CASE WHEN {c} > 0 THEN list_append({p}o, {row}) ELSE {p}o END"
+        return changes
+
+    def _build_initial_fields(self) -> list[tuple[str, str]]:
+        """Return the fields of the initial state."""
+        p = self._p
+        fields = []
+        for index in range(len(self._steps)):
+            fields += [(f"{p}a{index}", "false"), (f"{p}q{index}", "CAST(-1 AS BIGINT)")]
+            for owner in range(index + 1):
+                fields += [
+                    (self._to_field_name(index, owner, name), self._render_blank(name)) for name in self._read[owner]
+                ]
+        struct = "".join(f"v{position} {each.sql_type}, " for position, each in enumerate(self._declared.values()))
+        return [*fields, (f"{p}o", f"CAST([] AS STRUCT({struct}q BIGINT)[])")]
+
+    def _render_at(self, expr: ir.Expr, state: int) -> str:
+        """Return the SQL of an expression over the state of one step."""
+        return render(self._replace_references(expr, state))
+
+    def _replace_references(self, node: Any, state: int) -> Any:
+        if isinstance(node, tuple):
+            return tuple(self._replace_references(each, state) for each in node)
+        if isinstance(node, ir.ColumnRef):
+            if node.name not in self._cols:
+                raise semantic_error(f"Failed to resolve scalar expression named '{node.name[:100]}'")
+            return ir.RenderedAggregate(self._to_input_name(node.name))
+        if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
+            return node
+        reference = self._find_reference(node)
+        if reference is not None and isinstance(node, ir.PathAccess):
+            owner, name = reference
+            value = ir.RenderedAggregate(
+                self._to_field_name(state, owner, name) if owner <= state else self._render_blank(name)
+            )
+            rest = self._replace_references(node.steps[1:], state)
+            return ir.PathAccess(value, rest) if rest else value
+        parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+        changed = {name: self._replace_references(part, state) for name, part in parts.items()}
+        return dataclasses.replace(node, **changed)
+
+    def _find_reference(self, node: Any) -> tuple[int, str] | None:
+        """Return the step and the column of ``step.column``; a column of the input has priority over a step."""
+        if not isinstance(node, ir.PathAccess) or not isinstance(node.base, ir.ColumnRef):
+            return None
+        index, name = self._index.get(node.base.name), node.steps[0].name
+        if index is None or name is None or node.base.name in self._cols:
+            return None
+        if name not in self._declared and name not in self._cols:
+            raise semantic_error(f"Failed to resolve column named '{name[:100]}'")
+        return index, name
+
+    def _find_columns_read(self) -> list[list[str]]:
+        """Return, for each step, its columns that an expression reads."""
+        read: list[list[str]] = [[] for _ in self._steps]
+        for node in iterate_nodes(self._steps):
+            reference = self._find_reference(node)
+            if reference is not None and reference[1] not in read[reference[0]]:
+                read[reference[0]].append(reference[1])
+        return read
+
+    def _find_columns_used(self) -> set[str]:
+        return {
+            node.name
+            for node in iterate_nodes(self._steps)
+            if isinstance(node, ir.ColumnRef) and node.name in self._cols
+        }
+
+    def _render_stored_value(self, name: str) -> str:
+        """Return the SQL of the value that a step stores for a matching row."""
+        return self._to_input_name(name) if name in self._cols else self._to_new_name(name)
+
+    def _to_input_name(self, name: str) -> str:
+        return f"{self._p}i{self._cols.index(name)}"
+
+    def _to_new_name(self, name: str) -> str:
+        return f"{self._p}v{list(self._declared).index(name)}"
+
+    def _to_field_name(self, state: int, owner: int, name: str) -> str:
+        position = [*self._cols, *self._declared].index(name)
+        return f"{self._p}s{state}_{owner}_{position}"
+
+    def _render_blank(self, name: str) -> str:
+        declared = self._declared.get(name)
+        return self._render_default(declared) if declared else f"CASE WHEN false THEN {self._to_input_name(name)} END"
+
+    def _render_default(self, declared: DeclaredColumn) -> str:
+        value = "NULL" if declared.default is None else render(declared.default)
+        return f"CAST({value} AS {declared.sql_type})"
+
+
+class SingleStepScanSql(ScanSql):
+    """Renders the query of a scan with one step.
+
+    Each row has at most one result, and all results belong to the same sequence. Simple columns therefore replace the
+    list of results and the flags of the steps, which take most of the time of an iteration.
+    """
+
+    def render(self, prev: str, partition: RowPartition) -> str:
+        """Return a row for each match, in the order of the rows."""
+        p = self._p
+        state = {self._to_field_name(0, 0, name): name for name in self._read[0]}
+        nothing = {self._to_new_name(each.name): f"CAST(NULL AS {each.sql_type})" for each in self._declared.values()}
+        initial = _render_columns(nothing | {field: self._render_blank(name) for field, name in state.items()})
+        begun = f", true AS {p}b" if partition.columns else ""
+        values = [
+            f"e.{name} AS {quote_name(each)}" for name, each in zip([*nothing, f"{p}q"], self._added, strict=False)
+        ]
+        result = ", ".join([*(f"i.{quote_name(name)}" for name in self._cols), *values])
+        shown = f"e.{p}h" if self._steps[0].has_output else "false"
+        return (
+            f"WITH RECURSIVE {self._render_rows(prev, partition)}, "  # noqa: S608  generated names, rendered expressions
+            f"{p}m AS (SELECT {p}r - 1 AS {p}r, false AS {p}h{initial}{begun} FROM {p}d WHERE {p}f UNION ALL "
+            f"{self._render_turn(state, partition)}) SELECT {result} FROM {p}i AS i "
+            f"JOIN (SELECT *, CAST(0 AS BIGINT) AS {p}q FROM {p}m) AS e ON e.{p}r = i.{p}r WHERE {shown} "
+            f"ORDER BY e.{p}r"
+        )
+
+    def _render_turn(self, state: Mapping[str, str], partition: RowPartition) -> str:
+        """Return the query that applies the step to the next row of every partition."""
+        p = self._p
+        before = "".join(f", m.{field}" for field in state)
+        follows = f"d.{p}r = m.{p}r + 1" + (f" AND (m.{p}b OR NOT d.{p}f)" if partition.columns else "")
+        matched = f"coalesce({self._render_at(self._steps[0].condition, 0)}, false) AS {p}h"
+        values = _render_columns(
+            {self._to_new_name(each.name): self._render_value(0, each) for each in self._declared.values()}
+        )
+        after = {
+            field: f"CASE WHEN {p}h THEN {self._render_stored_value(name)} ELSE {field} END"
+            for field, name in state.items()
+        }
+        begun = ", false" if partition.columns else ""
+        columns = "".join(f", {self._to_new_name(each)}" for each in self._declared)
+        joined = f"SELECT d.*{before} FROM {p}m AS m JOIN {p}d AS d ON {follows}"  # noqa: S608
+        tested = f"SELECT *, {matched}, CASE WHEN {p}h THEN 2 END AS {p}c FROM ({joined})"  # noqa: S608
+        return f"SELECT {p}r, {p}h{columns}{_render_columns(after)}{begun} FROM (SELECT *{values} FROM ({tested}))"  # noqa: S608
+
+
+def _render_columns(columns: Mapping[str, str]) -> str:
+    return "".join(f", {sql} AS {name}" for name, sql in columns.items())

@@ -1,0 +1,298 @@
+"""Conversion of the errors of DuckDB and of the translator library into errors in the terms of KQL.
+
+The messages contain names and types as the query has them, and neither SQL nor internals of the libraries.
+"""
+
+import logging
+import re
+
+import duckdb
+from duckdb_kql.errors import KqlError, KqlSchemaError, KqlSyntaxError, KqlUnsupportedError, SourceSpan
+from duckdb_kql.types import kusto_type
+
+from emulators.kusto.errors import (
+    QueryError,
+    execution_error,
+    internal_error,
+    out_of_memory_error,
+    query_fault_error,
+    runaway_query_error,
+    semantic_error,
+    syntax_error,
+    timeout_error,
+    too_complex_error,
+    unresolved_name_error,
+    unsupported_error,
+)
+from emulators.kusto.positions import find_second_statement
+from emulators.kusto.sandbox import abort_process
+
+_LOGGER = logging.getLogger(__name__)
+MARK = "kql:"
+"""Prefix of the message of an ``error()`` in the SQL that reports a fault of the query; the inner code follows."""
+RUNAWAY = "80DA0007"
+"""Code of a query that creates a value which is too large for the engine."""
+_MARKED_FAULT = re.compile(r"Invalid Input Error: kql:(?P<code>SEM\d{4}|EMB\d{4}|80DA0007):(?P<message>[^\n]*)")
+_DETAIL = 300
+_UNKNOWN_COLUMN = (
+    re.compile(r'Referenced column "(?P<name>[^"]*)" (?:not found|was not found)'),
+    re.compile(r'Column "(?P<name>[^"]*)" referenced that exists in the SELECT clause'),
+    re.compile(r'Alias with name "++(?P<name>[^"]*)"++ exists'),
+    re.compile(r'(?:Values list|Table) "[^"]*" does not have a column named "(?P<name>[^"]*)"'),
+    re.compile(r'column "(?P<name>[^"]*)" must appear in the GROUP BY clause'),
+)
+# A message quotes the query. Limits on the repetitions make a search linear in the length of the query.
+_OPERANDS = re.compile(r"argument types '(?P<name>[^(]{0,300})\((?P<types>.{0,300}?)\)'")
+_COMPARED = re.compile(
+    r"(?:compare|mix) values of type (?P<left>[\w ()]{1,60}?) and (?:type )?(?P<right>[\w ()]{1,60}?)(?: in | - |$)"
+)
+_CONVERTED = re.compile(
+    r"Could not convert string (?P<value>'.{0,900}?') to (?P<type>\w+)"
+    r'|invalid (?P<time>timestamp) field format: "(?P<text>[^"]*)"',
+    re.DOTALL,
+)
+_MACRO = re.compile(r"Macro (?:kql_)?(?P<name>\w+)\(\) (?P<fault>has multiple overloads|does not support)")
+_OPERATORS = {"quotient": "/", "span_divided": "/"}
+_MARKED = re.compile(r"\n(?:LINE \d+: )(?P<line>[^\n]*)\n(?P<before> *)(?P<marks>\^+)\s*$")
+_STORED = {
+    "INT8": "TINYINT",
+    "INT16": "SMALLINT",
+    "INT32": "INTEGER",
+    "INT64": "BIGINT",
+    "INT128": "HUGEINT",
+    "BOOL": "BOOLEAN",
+}
+_TYPE = re.compile(
+    r"\b(?:INT(?:8|16|32|64|128)|U?BIGINT|HUGEINT|INTEGER|SMALLINT|DOUBLE|FLOAT|VARCHAR|TIMESTAMP|INTERVAL|BOOLEAN|BOOL|UUID|JSON)\b"
+)
+_SQL = re.compile(
+    r"\b(?:SELECT|FROM|GROUP BY|CAST|clause|Candidate|subquer|read_|struct|TRY|column alias|Macro)",
+    re.IGNORECASE,
+)
+
+
+def error_from_duckdb(error: duckdb.Error) -> QueryError:
+    """Return the error for an exception of DuckDB; if DuckDB has invalidated the database, end the process."""
+    fault = _MARKED_FAULT.match(str(error))
+    if fault is not None:
+        return (
+            runaway_query_error(fault["message"])
+            if fault["code"] == RUNAWAY
+            else query_fault_error(fault["code"], fault["message"])
+        )
+    text = str(error).split("\n", 1)[0]
+    detail = text.partition(": ")[2] or text
+    match error:
+        case duckdb.InterruptException():
+            return timeout_error()
+        case duckdb.OutOfMemoryException():
+            return out_of_memory_error()
+        case duckdb.FatalException():
+            abort_process(error)
+        case duckdb.InternalException():
+            _LOGGER.error("the query engine failed: %s", error)
+        case duckdb.BinderException() | duckdb.CatalogException() | duckdb.ParserException():
+            return _overload_error(str(error)) or _binding_error(detail)
+        case _:
+            return execution_error(_describe_failed_value(detail))
+    return internal_error()
+
+
+def _binding_error(detail: str) -> QueryError:
+    if "expression depth" in detail:
+        return too_complex_error("the query is nested too deeply")
+    for pattern in _UNKNOWN_COLUMN:
+        unknown = pattern.search(detail)
+        if unknown:
+            return unresolved_name_error(unknown["name"])
+    operands = _OPERANDS.search(detail)
+    if operands:
+        return semantic_error(_describe_operands(operands["name"], operands["types"]), inner="SEM0001")
+    compared = _COMPARED.search(detail)
+    if compared:
+        types = f"{_to_kusto_type(compared['left'])} and {_to_kusto_type(compared['right'])}"
+        return semantic_error(f"values of types {types} cannot be compared or combined", inner="SEM0001")
+    return semantic_error(_remove_sql(detail, "an expression is not valid here"), inner="SEM0001")
+
+
+def _overload_error(error: str) -> QueryError | None:
+    """Return the error if DuckDB found no overload of a macro for the types of the arguments."""
+    macro = _MACRO.search(error)
+    if macro is None:
+        return None
+    names = _find_marked_names(error)
+    if macro["fault"].startswith("has") and len(names) == 1:
+        return unresolved_name_error(names.pop())
+    name = macro["name"]
+    if name in _OPERATORS:
+        operator = _OPERATORS[name]
+        return semantic_error(f"operator '{operator}' does not take operands of these types", inner="SEM0001")
+    return semantic_error(
+        f"{name}(): an argument is of a type that the function does not take", inner="SEM0001", subject=f"{name}()"
+    )
+
+
+def _find_marked_names(error: str) -> set[str]:
+    marked = _MARKED.search(error)
+    if marked is None:
+        return set()
+    start = len(marked["before"]) - (marked.start("line") - marked.start() - 1)
+    return set(re.findall(r'"([^"]+)"', marked["line"][start : start + len(marked["marks"])]))
+
+
+def _describe_operands(name: str, types: str) -> str:
+    listed = ", ".join(_to_kusto_type(each) for each in types.split(", "))
+    if re.fullmatch(r"\W+", name):
+        return f"operator '{name}' does not take operands of types ({listed})"
+    return f"a function does not take arguments of types ({listed})"
+
+
+def _describe_failed_value(detail: str) -> str:
+    converted = _CONVERTED.search(detail)
+    if converted:
+        value = converted["value"] or f"'{converted['text']}'"
+        return f"{value[:_DETAIL]} is no {_to_kusto_type(converted['type'] or converted['time'])}"
+    return _remove_sql(detail, "a value is not valid for this operation")
+
+
+def _remove_sql(detail: str, default: str) -> str:
+    """Return DuckDB's message with the names of Kusto's types, or ``default`` if the message contains SQL."""
+    if _SQL.search(detail):
+        _LOGGER.info("message withheld from the caller: %s", detail)
+        return default
+    message = detail.removeprefix("duckdb-kql: ").replace("DuckDB", "the engine")
+    return _TYPE.sub(lambda found: _to_kusto_type(found[0]), message)[:_DETAIL].rstrip(" !.")
+
+
+def _to_kusto_type(name: str) -> str:
+    name = name.strip().upper()
+    return (
+        "string"
+        if name in ("STRING_LITERAL", "VARCHAR")
+        else "long"
+        if name == "INTEGER_LITERAL"
+        else kusto_type(_STORED.get(name, name))
+    )
+
+
+_MOST_ALTERNATIVES = 5
+_INTERNAL = re.compile(
+    r"this wave|Wave 1|translate/|duckdb_kql|functions=|schema=|internal:|to_sql|measured|known:|DuckDB's"
+)
+_ARGUMENTS = re.compile(r"\b(?P<name>\w++)\(\) takes \((?P<counts>[\d, ]+)\) argument")
+_UNEXPECTED = re.compile(
+    r"(?:mismatched|extraneous) input '(?P<found>(?:(?!' expecting ).)*+)' expecting (?P<expected>.*)", re.DOTALL
+)
+_UNRECOGNISED = re.compile(r"token recognition error at: '(?P<found>.*)'", re.DOTALL)
+_ALTERNATIVE = re.compile(r"'(?:[^']|'(?=[^,}])){1,100}'|<EOF>|[A-Z_]+")
+_WORD = re.compile(r"evaluate\s+\w+|[\w-]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def error_from_translator(error: KqlError, text: str) -> QueryError:
+    """Return the error for an exception of the translator library.
+
+    Args:
+        error: the exception.
+        text: the query.
+    """
+    if isinstance(error, KqlSyntaxError):
+        return _to_syntax_error(error, text)
+    if isinstance(error, KqlUnsupportedError):
+        return _to_unsupported_error(error, text)
+    if isinstance(error, KqlSchemaError) and error.name == "<default>":
+        return semantic_error("the default of a query parameter is not of its declared type", inner="SEM0219")
+    if isinstance(error, KqlSchemaError):
+        return semantic_error(
+            ": ".join(filter(None, (error.name[:_DETAIL], _to_public_reason(error.hint)))), subject=error.name
+        )
+    return semantic_error(_to_public_reason(str(error)) or "the query does not bind")
+
+
+def _to_syntax_error(error: KqlSyntaxError, text: str) -> QueryError:
+    if not error.diagnostics:
+        return syntax_error("the text is not a query")
+    first = error.diagnostics[0]
+    return syntax_error(
+        _describe_syntax_error(first.message, _find_rest_of_line(text, first.span)), _to_position(first.span)
+    )
+
+
+def _describe_syntax_error(message: str, rest: str) -> str:
+    unrecognised = _UNRECOGNISED.fullmatch(message)
+    if unrecognised:
+        found = unrecognised["found"]
+        ends = "a string literal is not closed, or holds an escape that does not exist"
+        return f"{ends}: {_shorten(found)}" if found.lstrip("hH@")[:1] in "'\"`~" else f"unexpected '{_shorten(found)}'"
+    unexpected = _UNEXPECTED.fullmatch(message)
+    if unexpected is None:
+        return _describe_unexpected(rest)
+    return _describe_unexpected(rest) + _describe_alternatives(unexpected["expected"])
+
+
+def _describe_unexpected(rest: str) -> str:
+    word = re.match(r"\|\s*[\w-]*|[\w-]+|\S", rest.lstrip())
+    return f"unexpected '{_shorten(word[0])}'" if word else "unexpected end of the query"
+
+
+def _describe_alternatives(expected: str) -> str:
+    found = [each for each in _ALTERNATIVE.findall(expected) if each not in ("<EOF>", "';'")]
+    if not found or len(found) > _MOST_ALTERNATIVES or "<EOF>" in expected:
+        return ""
+    words = (each.lower().replace("literal", " literal") if each.isupper() else each for each in found)
+    return f"; expected {' or '.join(words)}"
+
+
+def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
+    arguments = _ARGUMENTS.search(error.hint or "")
+    if arguments:
+        counts = " or ".join(re.findall(r"\d+", arguments["counts"]))
+        return semantic_error(
+            f"{arguments['name']}(): function expects {counts} argument(s).",
+            inner="SEM0219",
+            position=_to_position(error.span),
+            subject=f"{arguments['name']}()",
+        )
+    if error.construct == "multi-statement":
+        return unsupported_error("a second query statement", position=find_second_statement(text))
+    if "(SEM0100)" in (error.hint or ""):
+        return unresolved_name_error(error.construct.rpartition(":")[2])
+    name, subject = _describe_construct(error.construct, _find_rest_of_line(text, error.span))
+    return unsupported_error(name[:_DETAIL], _to_public_reason(error.hint), _to_position(error.span), subject)
+
+
+def _describe_construct(construct: str, rest: str) -> tuple[str, str]:
+    """Return the description of a construct, and the name to find its position."""
+    kind, _, name = construct.partition(":")
+    if kind in ("function", "aggregate", "let function") and name:
+        return f"{name}()", f"{name}()"
+    if kind == "let" and name:
+        return f"let {name}", name
+    if kind == "literal":
+        return f"this {name} literal", ""
+    if kind.endswith("Operator") and rest:
+        word = _WORD.match(rest)
+        return (word[0] if word else kind), ""
+    if kind in ("expression", "source", "operator", "unary"):
+        return _CAMEL.sub(" ", name).lower(), ""
+    return (f"{kind} {name}".strip() if name else kind), f"{kind}()"
+
+
+def _to_public_reason(hint: str | None) -> str:
+    """Return a hint, empty if it concerns the internals of the library."""
+    if hint is None or _INTERNAL.search(hint):
+        return ""
+    return hint[:_DETAIL].replace("DuckDB", "the engine")
+
+
+def _find_rest_of_line(text: str, span: SourceSpan | None) -> str:
+    lines = text.split("\n")
+    return lines[span.line - 1][span.column :] if span is not None and span.line <= len(lines) else ""
+
+
+def _to_position(span: SourceSpan | None) -> tuple[int, int] | None:
+    return None if span is None else (span.line, span.column + 1)
+
+
+def _shorten(found: str) -> str:
+    return found if len(found) <= 40 else f"{found[:40]}..."  # noqa: PLR2004  enough to recognise the text

@@ -1,0 +1,66 @@
+"""Health and statistics of the emulator."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+
+from emulators.kusto.engine import Engine
+from emulators.kusto.ingest import HubConsumer
+from emulators.kusto.translator import Translator
+
+
+class EndpointMonitor:
+    """Collects health and statistics from the components of the process."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        tables: tuple[str, ...],
+        engine: Engine,
+        translator: Translator,
+        consumer: HubConsumer | None,
+    ) -> None:
+        self._connection = connection
+        self._tables = tables
+        self._engine = engine
+        self._translator = translator
+        self._consumer = consumer
+
+    async def check_health(self) -> tuple[bool, Mapping[str, Any]]:
+        """Return whether queries and ingestion work, and the health document."""
+        try:
+            await self._read_row_counts()
+        except duckdb.Error:
+            return False, {"status": "failed", "engine": "the database does not answer"}
+        if self._consumer is None:
+            return True, {"status": "ok"}
+        healthy = self._consumer.is_alive() and not self._consumer.last_error
+        ingest = {"lagSeconds": round(self._consumer.lag_seconds, 3), "error": self._consumer.last_error}
+        return healthy, {"status": "ok" if healthy else "failed", "ingest": ingest}
+
+    async def read_stats(self) -> Mapping[str, Any]:
+        """Return row counts, ingestion counters and the numbers of queries by outcome."""
+        document: dict[str, Any] = {
+            "rows": await self._read_row_counts(),
+            "queries": {"running": self._engine.running, "inside": self._engine.pending, **self._engine.outcomes},
+            "translations": {"hits": self._translator.hits, "misses": self._translator.misses},
+        }
+        if self._consumer is not None:
+            document["ingest"] = self._consumer.read_counters()
+        return document
+
+    async def _read_row_counts(self) -> dict[str, int]:
+        # The cursor is opened in this thread, because two threads must not use a connection at the same time.
+        return await asyncio.to_thread(_count_rows, self._connection.cursor(), self._tables)
+
+
+def _count_rows(cursor: duckdb.DuckDBPyConnection, tables: tuple[str, ...]) -> dict[str, int]:
+    with cursor:
+        return {table: _count_table(cursor, table) for table in tables}
+
+
+def _count_table(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
+    row = cursor.execute(f'SELECT count(*) FROM "{table}"').fetchone()  # noqa: S608  a checked table name
+    return row[0] if row else 0

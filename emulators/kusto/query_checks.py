@@ -1,0 +1,287 @@
+"""Checks that reject a query before it reaches DuckDB.
+
+They cover unknown sources of rows, constructs that the translator library translates incorrectly, expressions that
+would take too long to bind, and the length of the SQL.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+from antlr4 import Token  # type: ignore[import-untyped]  # its stubs are no part of this project
+from duckdb_kql import ir, translate
+from duckdb_kql._antlr.KqlLexer import KqlLexer
+
+from emulators.kusto.decimals import is_representable
+from emulators.kusto.errors import QueryError, semantic_error, syntax_error, too_complex_error, unsupported_error
+from emulators.kusto.string_literals import UnreadableLiteralError, parse_string_literal
+from emulators.kusto.timespans import TimespanRangeError, check_timespan_literal
+
+_PERMITTED_SOURCES = (
+    ir.TableRef,
+    ir.WildcardTableRef,
+    ir.DataTable,
+    ir.PrintSource,
+    ir.RangeSource,
+    ir.GraphSource,
+)
+
+
+def check_sources(query: ir.Query, tables: Collection[str]) -> None:
+    """Check that the query reads only ``tables`` and the ``let`` statements in scope; names are case-sensitive.
+
+    DuckDB resolves more names than Kusto: catalog views, Python objects and files.
+
+    Raises:
+        QueryError: a name is unknown or refers to another database or cluster.
+    """
+    _SourceCheck(frozenset(tables)).check_query(query, frozenset())
+
+
+class _SourceCheck:
+    """Traversal of a query that visits a shared node once per scope, because chained lets form a graph."""
+
+    def __init__(self, tables: frozenset[str]) -> None:
+        self._tables = tables
+        self._seen: set[tuple[int, frozenset[str]]] = set()
+
+    def check_query(self, query: ir.Query, scope: frozenset[str]) -> None:
+        if (id(query), scope) in self._seen:
+            return
+        self._seen.add((id(query), scope))
+        for name, bound in query.lets:
+            self.check_node(bound, scope)
+            scope |= {name}
+        self.check_source(query.source, scope)
+        self.check_node(query.source, scope)
+        self.check_node(query.operators, scope)
+
+    def check_source(self, source: ir.Source, scope: frozenset[str]) -> None:
+        if not isinstance(source, _PERMITTED_SOURCES):
+            raise unsupported_error(type(source).__name__)
+        if isinstance(source, ir.WildcardTableRef) and source.database is not None:
+            raise _other_database_error(source.pattern)
+        if not isinstance(source, ir.TableRef):
+            return
+        if source.database is not None or source.cluster is not None:
+            raise _other_database_error(source.name)
+        if source.name not in self._tables and source.name not in scope:
+            raise semantic_error(
+                f"Failed to resolve table or column expression named '{source.name}'", subject=source.name
+            )
+
+    def check_node(self, node: Any, scope: frozenset[str]) -> None:
+        stack = [node]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, ir.Query):
+                self.check_query(current, scope)
+            elif isinstance(current, list | tuple):
+                stack.extend(current)
+            elif dataclasses.is_dataclass(current) and (id(current), scope) not in self._seen:
+                self._seen.add((id(current), scope))
+                stack.extend(_field_values(current))
+
+
+def _field_values(node: Any) -> Iterator[Any]:
+    return (getattr(node, field.name) for field in dataclasses.fields(node))
+
+
+def _other_database_error(name: str) -> QueryError:
+    return unsupported_error("database() and cluster() references", f"'{name}' is reached through another database")
+
+
+MAX_DOUBLINGS = 12
+
+
+def check_nesting(query: ir.Query) -> None:
+    """Check that DuckDB would not bind an expression more than thousands of times.
+
+    DuckDB binds some expressions twice at each level of nesting. Binding cannot be interrupted: a hundred bytes of KQL
+    could block a thread for years.
+
+    Raises:
+        QueryError: the expressions are nested too deeply.
+    """
+    doublings: dict[int, int] = {}
+    stack: list[Any] = [query]
+    while stack:
+        node = stack[-1]
+        waiting = [each for each in _find_parts(node) if id(each) not in doublings]
+        if waiting and id(node) not in doublings:
+            doublings[id(node)] = 0  # visited; a reference back to this node finds the value
+            stack.extend(waiting)
+            continue
+        stack.pop()
+        doublings[id(node)] = _count_doublings(node) + max(
+            (doublings[id(each)] for each in _find_parts(node)), default=0
+        )
+        if doublings[id(node)] > MAX_DOUBLINGS:
+            raise too_complex_error("the query is nested too deeply")
+
+
+def _count_doublings(node: Any) -> int:
+    match node:
+        case ir.InList() | ir.Between():
+            return 2
+        case ir.BinaryOp(op="/", right=right):
+            return 0 if isinstance(right, ir.Literal | ir.ColumnRef | ir.Parameter) else 1
+        case ir.FunctionCall(name=name):
+            return 1 if name.lower() in ("todecimal", "make_timespan") else 0
+    return 0
+
+
+def _find_parts(node: Any) -> list[Any]:
+    values = node if isinstance(node, list | tuple) else [getattr(node, each.name) for each in dataclasses.fields(node)]
+    return [each for each in values if isinstance(each, list | tuple) or _is_node(each)]
+
+
+def _is_node(value: object) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+_SHOWN = 60
+_SETTABLE = frozenset({"materialized_view_shuffle_query"})
+"""Request properties that a query may set. The translator ignores all others, even those that lift a restriction."""
+_MAX_REPETITIONS = 1024
+"""Limit of strrep() in Data Explorer; the translator library has none."""
+
+
+def check_meaning(query: ir.Query) -> None:
+    """Check that the lowered query contains no construct for which the translator is known to return wrong results.
+
+    Raises:
+        QueryError: the query contains one; the message names it.
+    """
+    for node in _iterate_nodes(query):
+        if isinstance(node, ir.FunctionCall):
+            _check_call(node.name.lower(), node.args)
+        elif isinstance(node, ir.Where) and isinstance(node.predicate, ir.Literal):
+            _check_predicate(node.predicate)
+        elif isinstance(node, ir.DataTable):
+            _check_decimals(node)
+
+
+def _check_call(name: str, arguments: Sequence[ir.Expr]) -> None:
+    if name == "strrep" and len(arguments) > 1 and not _is_small(arguments[1]):
+        raise unsupported_error("strrep() without a literal multiplier of at most 1024")
+
+
+def _is_small(expression: ir.Expr) -> bool:
+    value = expression.value if isinstance(expression, ir.Literal) else None
+    return isinstance(value, int) and value <= _MAX_REPETITIONS
+
+
+def _check_predicate(predicate: ir.Literal) -> None:
+    """Accept true and false only: ``where a = 1`` assigns a name and compares nothing."""
+    if predicate.kind not in ("bool", "null"):
+        raise semantic_error(
+            f"'where' operator: a predicate of type bool is expected, not {predicate.kind}", inner="SEM0001"
+        )
+
+
+def _check_decimals(table: ir.DataTable) -> None:
+    kinds = [kind for _, kind in table.columns]
+    for index, value in enumerate(table.values):
+        if kinds[index % len(kinds)] == "decimal" and isinstance(value, ir.Literal) and isinstance(value.value, float):
+            written = Decimal(repr(value.value))
+            if not written.is_finite() or not is_representable(written):
+                raise unsupported_error("datatable with decimals of more than nine digits after the point")
+
+
+def check_tokens(tokens: Sequence[Token]) -> None:
+    """Check the tokens for constructs that the translator would treat incorrectly.
+
+    These are decimal literals, which it reads as reals, ambiguous string literals, timespans that would lose precision,
+    and ``set`` statements, which it ignores.
+
+    Args:
+        tokens: the tokens of the default channel, in order.
+
+    Raises:
+        QueryError: the query contains such a construct; the message has its name and position.
+    """
+    for token in tokens:
+        check = _LITERALS.get(token.type)
+        if check is not None:
+            check(token.text, (token.line, token.column + 1))
+    _check_settings(tokens)
+
+
+def _check_settings(tokens: Sequence[Token]) -> None:
+    begins = True
+    for token, following in pairwise(tokens):
+        if begins and token.type == KqlLexer.SET and following.text.lower() not in _SETTABLE:
+            raise unsupported_error(f"set {following.text[:_SHOWN]}", position=(token.line, token.column + 1))
+        begins = token.text == ";"
+
+
+def _reject_decimal(_text: str, position: tuple[int, int]) -> None:
+    raise unsupported_error("decimal literals", position=position)
+
+
+def _check_string(text: str, position: tuple[int, int]) -> None:
+    try:
+        parse_string_literal(text)
+    except UnreadableLiteralError as error:
+        raise syntax_error(f"{error} in a string literal", position) from error
+
+
+def _check_timespan(text: str, position: tuple[int, int]) -> None:
+    try:
+        check_timespan_literal(text)
+    except TimespanRangeError as error:
+        raise unsupported_error(f"the literal {text[:_SHOWN]}", str(error), position) from error
+
+
+_LITERALS: Mapping[int, Callable[[str, tuple[int, int]], None]] = {
+    KqlLexer.DECIMALLITERAL: _reject_decimal,
+    KqlLexer.STRINGLITERAL: _check_string,
+    KqlLexer.TIMESPANLITERAL: _check_timespan,
+}
+
+
+def _iterate_nodes(root: Any) -> Iterator[Any]:
+    """Yield every node once; because nodes are shared, a simple traversal could take exponential time."""
+    stack: list[Any] = [root]
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if isinstance(node, list | tuple):
+            stack.extend(node)
+        elif dataclasses.is_dataclass(node) and id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
+
+
+MAX_SQL_CHARACTERS = 1_000_000
+
+
+def check_length(sql: str) -> None:
+    """Check that the SQL is not too long.
+
+    The translator copies an argument into the SQL as often as the function's template names it. Nested calls can expand
+    150 bytes of KQL to gigabytes of SQL, so the length is checked after every expression.
+
+    Raises:
+        QueryError: the SQL is too long.
+    """
+    if len(sql) > MAX_SQL_CHARACTERS:
+        raise too_complex_error("the query expands beyond what can be executed")
+
+
+def limit_expansion() -> None:
+    """Make the translator library of this process check the length of every expression."""
+    translate.render_expr = _with_length_check(translate.render_expr)
+
+
+def _with_length_check(render: Callable[..., str]) -> Callable[..., str]:
+    def render_and_check(*args: Any) -> str:
+        sql = render(*args)
+        check_length(sql)
+        return sql
+
+    return render_and_check

@@ -1,0 +1,63 @@
+"""Filters and texts with known types: the shorter SQL returns the same results."""
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+ROWS = (
+    "datatable(i:long, n:long, s:string, d:dynamic)"
+    "[1,5,'a',dynamic('a'), 2,long(null),'b',dynamic('b'), 3,7,'',dynamic(1)]"
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("n == 5", [1]),
+        ("n != 5", [2, 3]),
+        ("not(n == 5)", [2, 3]),
+        ("(n == 5) == false", [2, 3]),
+        ("n == 5 or s == 'b'", [1, 2]),
+        ("n in (5, 7) and s == 'a'", [1]),
+        ("n !in (5)", [2, 3]),
+        ("not(n in (5))", [2, 3]),
+        ("d == 'a'", [1]),
+        ("d has 'b' and s has 'b'", [2]),
+        ("isnull(n) == true", [2]),
+    ],
+)
+def test_nulls_in_filters(endpoint: Endpoint, condition: str, found: list[int]) -> None:
+    """A comparison with a null is false anywhere in a filter, and its negation is true."""
+    rows = endpoint.rows(f"{ROWS} | where {condition} | project i | order by i asc")
+    assert [row[0] for row in rows] == found
+
+
+@pytest.mark.parametrize(
+    ("query", "row"),
+    [
+        ("extend DeviceId = Payload.tags[0] | where DeviceId == 't1' | project DeviceId", ["t1"]),
+        (
+            "project DeviceId = Payload.tags[0] | where DeviceId has 't1' | extend x = tostring(DeviceId) | project x",
+            ["t1"],
+        ),
+        ("mv-expand DeviceId = Payload.tags | where DeviceId == 't1' | project tostring(DeviceId)", ["t1"]),
+        ("project-rename Old = DeviceId | extend DeviceId = Payload | project strlen(tostring(DeviceId.tags[0]))", [2]),
+        ("project-away DeviceId | project-rename DeviceId = Payload | where DeviceId has 't1' | project Number", [1]),
+        (
+            "where DeviceId == 'dev-01' and DeviceId has 'dev' | project strlen(DeviceId), tostring(DeviceId)",
+            [6, "dev-01"],
+        ),
+        (
+            "summarize DeviceId = make_list(DeviceId) | where DeviceId has 'dev-01' | project x = DeviceId[0]",
+            ["dev-01"],
+        ),
+        (
+            "join kind=inner (Devices | project DeviceId) on DeviceId | where DeviceId1 == 'dev-01' | project Number",
+            [1],
+        ),
+        ("as T | extend DeviceId = Payload | where DeviceId has 't1' | project Number", [1]),
+    ],
+)
+def test_a_text_column_may_be_redefined(endpoint: Endpoint, query: str, row: list[object]) -> None:
+    """The name of a text column may be reassigned to a dynamic later in the query."""
+    assert endpoint.rows(f"Telemetry | where Number == 1 | {query}") == [row]

@@ -1,0 +1,161 @@
+"""Comparison and arithmetic by the types of the operands."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'print a = 1 | where a == "1"',
+        'print a = "1" | where a == 1',
+        'print a = "1" | where a < 2',
+        'print a = 1 | where a in ("1", "2")',
+        'print a = true | where a == "true"',
+        'datatable(a:long, b:string)[1, "1"] | where a == b',
+        'Telemetry | where Number == "5"',
+        "Telemetry | where DeviceId > 5",
+        "Telemetry | where Number in ('5')",
+        'print a = "1" | join kind=inner (print a = 1) on a',
+        'print a = datetime(2024-01-01) | join kind=inner (print a = "2024-01-01") on a',
+        'print a = "1" | lookup (print a = 1, b = 2) on a',
+    ],
+)
+def test_texts_cannot_be_compared_with_numbers(endpoint: Endpoint, query: str) -> None:
+    """The comparison of a text with a number, a bool or, in a join key, an instant is an error."""
+    assert "Semantic error: SEM00" in str(endpoint.error(query))
+
+
+@pytest.mark.parametrize(
+    "condition", ['"a" < "b"', "d.a > d.b", 'd.a < "x"', "d.a > datetime(2024-01-01)", "s < s", "d > d", "d == d"]
+)
+def test_texts_and_dynamics_have_no_order(endpoint: Endpoint, condition: str) -> None:
+    """Ordering comparisons of two texts or two dynamics are errors."""
+    error = str(endpoint.error(f'print d = dynamic({{"a": 10, "b": 9}}), s = "x" | where {condition}'))
+    assert "Semantic error" in error
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("d.a > 9", True),
+        ("d.a < 100", True),
+        ("9 < d.a", True),
+        ("d.a == 10", True),
+        ("d.r > 9.25", True),
+        ("d.r > 9.75", False),
+        ("d.a > 9.5", True),
+        ("d.t > 9", False),
+        ("d.none > 9", False),
+        ('d.t == "x"', True),
+        ("e > 9", True),
+    ],
+)
+def test_a_dynamic_is_compared_with_a_number_as_a_number(endpoint: Endpoint, condition: str, holds: bool) -> None:  # noqa: FBT001  a table's column
+    """A value inside a dynamic is compared as a number, not as text; other values are null."""
+    query = f'print d = dynamic({{"a": 10, "r": 9.5, "t": "x"}}), e = dynamic(10) | where {condition} | count'
+    assert endpoint.rows(query) == [[int(holds)]]
+
+
+def test_a_fraction_in_a_dynamic_cannot_be_compared_with_an_integer(endpoint: Endpoint) -> None:
+    """The comparison is not supported, because the rounding is not documented."""
+    assert "EMB0001" in str(endpoint.error('print d = dynamic({"r": 9.5}) | where d.r > 9'))
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("t between (ago(1h) .. now())", True),
+        ("t !between (ago(1h) .. now())", False),
+        ("n between (2 + 2 .. 3 * 2)", True),
+        ("n !between ((1 + 1) .. n - 1)", True),
+        ("n between (n .. n) and n between (iff(n between (1 .. 2), 9, 5) .. toint(strlen('12345')))", True),
+        ("t between (ago(1h) .. 2h)", True),
+    ],
+)
+def test_between_accepts_expressions(endpoint: Endpoint, condition: str, holds: bool) -> None:  # noqa: FBT001  a table's column
+    """The bounds of ``between`` may be any expressions, including another ``between``."""
+    assert endpoint.rows(f"print t = now(), n = 5 | where {condition} | count") == [[int(holds)]]
+
+
+@pytest.mark.parametrize("bounds", ["(d.a .. 9)", "(1 .. d.a)"])
+def test_between_over_a_dynamic_is_not_supported(endpoint: Endpoint, bounds: str) -> None:
+    """A dynamic as a bound is an error."""
+    assert "EMB0001" in str(endpoint.error(f'print d = dynamic({{"a": 10}}), n = 5 | where n between {bounds}'))
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("1h / 2", "00:30:00"),
+        ("1h / 0.5", "02:00:00"),
+        ("3h / 2h", 1.5),
+        ("3h % 2h", "01:00:00"),
+        ("1h * 1.5", "01:30:00"),
+        ("1.5 * 1h", "01:30:00"),
+        ("2 * 1h", "02:00:00"),
+        ("1h / n", "00:15:00"),
+        ("totimespan('02:00:00') / 1h", 2.0),
+        ("set_union(dynamic([3, 1, 2]), dynamic([5, 3, 4, 1]))", [3, 1, 2, 5, 4]),
+        ("set_intersect(dynamic([3, 1, 2]), dynamic([2, 3]))", [3, 2]),
+        ("set_difference(dynamic([3, 1, 2, 3]), dynamic([2]))", [3, 1]),
+    ],
+)
+def test_timespan_arithmetic(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """Timespans can be divided by numbers and timespans; set functions preserve the order of the elements."""
+    (row,) = endpoint.table(f"let n = 4; print x = {expression}").to_dict()["data"]
+    (raw,) = endpoint.rows(f"let n = 4; print x = {expression}")
+    assert value in (raw[0], row["x"])
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("span / whole", "00:15:00"),
+        ("span / 0.5", "02:00:00"),
+        ("(span + span) / whole", "00:30:00"),
+        ("span / part", 60.0),
+        ("real_ / zero", "Infinity"),
+        ("-real_ / zero", "-Infinity"),
+        ("(real_ - real_) / zero", "NaN"),
+        ("whole / zero", None),
+        ("7 / whole", 1),
+        ("-7 / whole", -1),
+        ("whole / real_", 2.0),
+        ("whole / long(null)", None),
+    ],
+)
+def test_division_depends_on_the_types_of_columns(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """Division by 0 is null for integers and infinite for reals; a timespan divided by a number is a timespan."""
+    row = "print span = 1h, part = 1m, whole = 4, real_ = 2.0, zero = 0"
+    assert endpoint.rows(f"{row} | extend x = {expression} | project x") == [[value]]
+
+
+def test_division_depends_on_the_types_of_aggregates(endpoint: Endpoint) -> None:
+    """The type of a quotient of aggregates depends on their types."""
+    rows = "datatable(t:timespan, n:long, v:real)[1h, 1, 1.0, 2h, 4, 2.0]"
+    query = f"{rows} | summarize sum(t) / count(), sum(n) / count(), sum(v) / count(), sum(t) / 2 / count()"
+    assert endpoint.rows(query) == [["01:30:00", 2, 1.5, "00:45:00"]]
+
+
+@pytest.mark.parametrize("start", ["1h", "toint('7')", "x"])
+def test_nested_divisions_take_linear_time(endpoint: Endpoint, start: str) -> None:
+    """Each nested division adds a constant cost."""
+    assert (
+        len(endpoint.rows(f"print x = 7 | extend y = {start}{' / 2' * 40}", servertimeout=timedelta(seconds=20))) == 1
+    )
+
+
+@pytest.mark.parametrize("query", ["extend q = d / 3", "extend q = d / d", "extend q = 1 / d", "summarize avg(d)"])
+def test_division_of_decimals_is_not_supported(endpoint: Endpoint, query: str) -> None:
+    """A quotient of decimals would lose digits and is an error."""
+    assert "EMB0001" in str(endpoint.error(f"datatable(d:decimal)[1] | {query}"))
+
+
+def test_a_null_dynamic_is_a_dynamic(endpoint: Endpoint) -> None:
+    """``dynamic(null)`` has the type dynamic."""
+    assert endpoint.rows("print x = dynamic(null) | getschema | project ColumnType") == [["dynamic"]]

@@ -1,0 +1,148 @@
+"""Cache of query results and cache of parsed statements."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import duckdb
+import httpx
+import pytest
+from azure.kusto.data import ClientRequestProperties, KustoClient, KustoConnectionStringBuilder
+
+from emulators.kusto.caches import (
+    MAX_CACHED_CHARACTERS,
+    MAX_RESULT_BYTES,
+    CachedQueryResult,
+    QueryResultsCache,
+    StatementCache,
+)
+from emulators.kusto.errors import QueryError
+from emulators.kusto.frames import QueryResult, ResultOrigin
+from emulators.kusto.options import RequestOptions
+from tests.emulators.kusto.endpoints import Endpoint
+
+NOW = "declare query_parameters(n:long = 1); print at = now(), n = n"
+MINUTE = timedelta(minutes=1)
+
+
+def query_cached(
+    endpoint: Endpoint, text: str = NOW, request_id: str = "", n: int | None = None, **options: Any
+) -> Any:
+    """Return the value of the result and the property ``ServerCache`` of the reply, None if it is missing."""
+    properties = ClientRequestProperties()
+    if request_id:
+        properties.client_request_id = request_id
+    for name, option in options.items():
+        properties.set_option(name, option)
+    if n is not None:
+        properties.set_parameter("n", str(n))
+    with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
+        answer = client.execute_query("Telemetry", text, properties)
+    extended = {row["Key"]: row["Value"] for row in answer.tables[0]}
+    cached = extended.get("ServerCache")
+    return answer.primary_results[0].raw_rows[0][0], cached if cached is None else json.loads(
+        str(cached).replace("'", '"')
+    )
+
+
+def test_a_recent_result_is_returned_from_the_cache(endpoint: Endpoint) -> None:
+    """A repeated request within the maximum age gets the same result and the id of the first request."""
+    text = NOW + " | where n > -1"
+    first, uncached = query_cached(endpoint, text, "first-request", query_results_cache_max_age="00:05:00")
+    again, origin = query_cached(endpoint, text, "second-request", query_results_cache_max_age="00:05:00")
+    assert uncached is None
+    assert again == first
+    assert origin["OriginalClientRequestId"] == "first-request"
+    started = datetime.fromisoformat(origin["OriginalStartedOn"])
+    assert abs(datetime.now(UTC) - started) < timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {},
+        {"query_results_cache_max_age": "00:00:00"},
+        {"query_results_cache_max_age": "00:05:00", "n": 2},
+        {"query_results_cache_max_age": "00:05:00", "text": NOW + " | where n > 0"},
+        {"query_results_cache_max_age": "00:05:00", "query_take_max_records": 7},
+        {"query_results_cache_max_age": "00:05:00", "query_results_cache_force_refresh": True},
+    ],
+)
+def test_a_different_request_is_computed(endpoint: Endpoint, other: dict[str, Any]) -> None:
+    """The query runs without a maximum age, with another text, parameter or limit, or if a refresh is requested."""
+    first, _ = query_cached(endpoint, query_results_cache_max_age="00:05:00")
+    then, origin = query_cached(endpoint, **other)
+    assert origin is None
+    assert then > first
+
+
+def test_a_failure_is_not_cached(endpoint: Endpoint) -> None:
+    """A failed query runs again and fails again."""
+    text = "print toscalar(range i from 1 to 3 step 1 | where error_(i))"
+    for _ in range(2):
+        assert endpoint.code(text, query_results_cache_max_age="00:05:00")
+
+
+@pytest.mark.parametrize("age", ["soon", 5, "-00:00:01"])
+def test_the_maximum_age_must_be_a_timespan(endpoint: Endpoint, age: object) -> None:
+    """A maximum age that is not a timespan is rejected with the name of the option."""
+    options = {"Options": {"query_results_cache_max_age": age}}
+    reply = httpx.post(f"{endpoint.url}/v2/rest/query", json={"csl": "print 1", "properties": options})
+    assert reply.status_code == 400
+    assert "query_results_cache_max_age" in reply.text
+
+
+def cached_result(size: int, age: timedelta = timedelta()) -> CachedQueryResult:
+    """Return a cached result with a given size and age."""
+    return CachedQueryResult(QueryResult((), b"x" * size, 0.0), ResultOrigin("id", datetime.now(UTC) - age))
+
+
+def create_key(text: str) -> bytes:
+    """Return the key of a query without parameters."""
+    return QueryResultsCache.create_key(text, {}, RequestOptions())
+
+
+def test_results_older_than_the_maximum_age_are_ignored() -> None:
+    """A result older than the maximum age is not returned, but remains for requests with a higher maximum."""
+    cache = QueryResultsCache()
+    cache.store(create_key("a"), cached_result(1, MINUTE))
+    assert cache.find(create_key("a"), MINUTE / 2) is None
+    assert cache.find(create_key("a"), 2 * MINUTE) is not None
+
+
+def test_the_least_recently_used_result_is_removed_first() -> None:
+    """The cache does not exceed its size limit, and a result that is too large is not stored."""
+    cache = QueryResultsCache(max_bytes=1000)
+    for name in "abc":
+        cache.store(create_key(name), cached_result(300))
+    assert cache.find(create_key("a"), MINUTE) is not None
+    cache.store(create_key("d"), cached_result(300))
+    assert [cache.find(create_key(name), MINUTE) is not None for name in "abcd"] == [True, False, True, True]
+    cache.store(create_key("a"), cached_result(MAX_RESULT_BYTES + 1))
+    assert cache.find(create_key("a"), MINUTE) is None
+
+
+def test_a_statement_is_parsed_once() -> None:
+    """A repeated text returns the same statement, which runs with other values and on another cursor."""
+    statements = StatementCache()
+    with duckdb.connect() as connection:
+        statement = statements.parse_select(connection, "SELECT $n + 1")
+        assert statements.parse_select(connection.cursor(), "SELECT $n + 1") is statement
+        results = [connection.cursor().execute(statement, {"n": n}).fetchall() for n in (1, 2)]
+    assert results == [[(2,)], [(3,)]]
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "CREATE TABLE t (i INT)", ""])
+def test_only_a_single_select_is_accepted(sql: str) -> None:
+    """A text other than exactly one SELECT is rejected."""
+    with duckdb.connect() as connection, pytest.raises(QueryError):
+        StatementCache().parse_select(connection, sql)
+
+
+def test_long_statements_displace_others() -> None:
+    """The cached statements do not exceed the limit of characters."""
+    statements = StatementCache()
+    with duckdb.connect() as connection:
+        first = statements.parse_select(connection, "SELECT 1")
+        statements.parse_select(connection, f"SELECT '{'x' * (MAX_CACHED_CHARACTERS - 10)}'")
+        assert statements.parse_select(connection, "SELECT 1") is not first

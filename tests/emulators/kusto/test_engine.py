@@ -1,0 +1,57 @@
+"""Query engine: handling of queries that cannot be interrupted."""
+
+import asyncio
+import threading
+from typing import Any, cast
+
+import duckdb
+import pytest
+
+from emulators.kusto import engine as engine_module
+from emulators.kusto.engine import Engine
+from emulators.kusto.errors import QueryError
+from emulators.kusto.options import RequestOptions
+from emulators.kusto.translate import Translation
+from emulators.kusto.translator import Translator
+
+
+class _UninterruptibleExecution:
+    """Execution that ignores interrupts; a real one would occupy the cores of the test process."""
+
+    released = threading.Event()
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def run(self) -> None:
+        """Block until the test ends."""
+        self.released.wait(60)
+
+    def stop(self) -> None:
+        """Ignore the interrupt."""
+
+
+class _ConstantTranslator:
+    async def translate(self, *_: Any) -> Translation:
+        return Translation("SELECT 1", frozenset(), ())
+
+
+async def test_an_uninterruptible_query_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller receives the timeout error immediately; the process ends if the query cannot be interrupted."""
+    reasons: list[object] = []
+
+    def abort_process(reason: object) -> None:
+        reasons.append(reason)
+        _UninterruptibleExecution.released.set()
+
+    monkeypatch.setattr(engine_module, "_STUCK_SECONDS", 1)
+    monkeypatch.setattr(engine_module, "Execution", _UninterruptibleExecution)
+    monkeypatch.setattr(engine_module, "abandon", abort_process)
+    with duckdb.connect() as connection:
+        engine = Engine(connection, cast("Translator", _ConstantTranslator()))
+        with pytest.raises(QueryError) as raised:
+            await engine.query("print 1", {}, RequestOptions(timeout_seconds=0.01))
+        assert raised.value.code == "RequestExecutionTimeout"
+        await asyncio.to_thread(_UninterruptibleExecution.released.wait, 30)
+        assert len(reasons) >= 1
+        await engine.close()

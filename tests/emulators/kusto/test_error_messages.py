@@ -1,0 +1,117 @@
+"""Error messages: position, terms of the query language, and status 400 for every fault of a query."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from emulators.kusto.errors import semantic_error, unresolved_name_error, unsupported_error
+from emulators.kusto.positions import with_position
+from emulators.kusto.translator_process import _reply
+from tests.emulators.kusto.endpoints import Endpoint
+
+INTERNALS = ("wave", "translate/", "duckdb", "SELECT", "clause", "Candidate", "expecting {", "<EOF>", "Macro", "INT64")
+NAMED = [
+    ("Telemetry\n| where Nope == 1", "'where' operator: Failed to resolve scalar expression named 'Nope'", "2:9"),
+    (
+        "Telemetry | project Number, Nope",
+        "'project' operator: Failed to resolve scalar expression named 'Nope'",
+        "1:29",
+    ),
+    ("Telemetry | extend Nope = Nope + 1", "Failed to resolve scalar expression named 'Nope'", "1:27"),
+    ("Telemetry | summarize count() by Nope", "'summarize' operator: Failed to resolve", "1:34"),
+    ("Telemetry | summarize sum(Nope)", "'summarize' operator: Failed to resolve scalar expression", "1:27"),
+    ("Telemetry | join kind=inner (Devices | where Nope == 1) on DeviceId", "'where' operator: Failed", "1:46"),
+    ("Telemetry | join kind=inner Devices on Nope", "'join' operator: Failed", "1:40"),
+    ("Telemetry | where ['my col'] > 1", "named 'my col'", "1:19"),
+    ("Telemetry | project-rename Other = Nope", "'project-rename' operator: Failed", "1:36"),
+    ("Nope | count", "Failed to resolve table or column expression named 'Nope'", "1:1"),
+    ("print 'Nope' // Nope\n| union Nope", "Failed to resolve table or column expression named 'Nope'", "2:9"),
+    ("Telemetry | extend x = nosuch(Number)", "'nosuch()' is not supported", "1:24"),
+    ("Telemetry | extend x = strlen(1, 2)", "SEM0219: strlen(): function expects 1 argument(s).", "1:24"),
+    ("let a = (1); Telemetry | count;\nDevices | count", "'a second query statement' is not supported", "2:1"),
+    ("let x = 1; let x = 2; print x", "'let x' is not supported", "1:5"),
+    ("Telemetry | evaluate nosuch(Payload)", "'evaluate nosuch' is not supported", "1:13"),
+    ("Telemetry | reduce by DeviceId", "'reduce' is not supported", "1:13"),
+    ("Telemetry | where Number ==", "unexpected end of the query", "1:28"),
+    ("Telemetry | wher Number == 1", "unexpected '| wher'", "1:11"),
+    ("range x from 1 to 5", "unexpected end of the query; expected 'step'", "1:20"),
+]
+ILL_TYPED = [
+    ("Telemetry | where Timestamp > ago(1)", "operator '-' does not take operands of types (datetime, long)"),
+    ("Telemetry | where DeviceId > 5", "Cannot compare values of types string and long"),
+    ("Telemetry | summarize sum(DeviceId)", "sum(): an argument is of a type that the function does not take"),
+    ("Telemetry | where Number = 1", "a predicate of type bool is expected, not long"),
+    ("print 1 + 'a'", "'a' is no long"),
+    ("Telemetry | where Timestamp > 'a'", "'a' is no datetime"),
+    ("print 9223372036854775807 + 1", "Overflow in addition of long"),
+    ("print datetime(9999-12-31) + 365d", "an instant lies outside the years 1 to 9999"),
+    ("Telemetry | where DeviceId matches regex '('", "missing )"),
+    ("declare query_parameters(x:decimal = 1.5); print x", "the default of a query parameter is not of its declared"),
+]
+
+
+def error_message(endpoint: Endpoint, text: str) -> str:
+    """Return the error message of a query, after the checks that apply to every message."""
+    response = httpx.post(f"{endpoint.url}/v2/rest/query", json={"db": "Telemetry", "csl": text})
+    assert response.status_code == 400, response.text
+    message: str = response.json()["error"]["@message"]
+    assert not [word for word in INTERNALS if word.lower() in message.lower()], message
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize(("text", "sentence", "place"), NAMED)
+def test_errors_contain_name_and_position(endpoint: Endpoint, text: str, sentence: str, place: str) -> None:
+    """An error about a name or a construct contains its name and position."""
+    message = error_message(endpoint, text)
+    assert sentence in message
+    assert message.endswith(f"[line:position={place}]")
+
+
+@pytest.mark.parametrize(("text", "sentence"), ILL_TYPED)
+def test_type_and_value_faults_are_client_errors(endpoint: Endpoint, text: str, sentence: str) -> None:
+    """Invalid types and values are client errors in the terms of the query language."""
+    assert sentence in error_message(endpoint, text)
+
+
+@pytest.mark.parametrize("source", ["(Telemetry)", "((Telemetry | where Number < 7))", "(union Telemetry, Devices)"])
+def test_a_source_may_be_in_parentheses(endpoint: Endpoint, source: str) -> None:
+    """Parentheses around the source of a query have no effect."""
+    bare = source.strip("()")
+    assert endpoint.rows(f"{source} | count") == endpoint.rows(f"{bare} | count")
+    assert endpoint.rows(f"let t = {source}; (t) | count") == endpoint.rows(f"{bare} | count")
+
+
+def test_a_failure_of_the_translator_itself_is_a_client_error(caplog: pytest.LogCaptureFixture) -> None:
+    """An unexpected exception of the translator is a client error, and the log contains its traceback."""
+    no_columns: Any = {"T": 5}
+    reply, can_continue = _reply("T | join kind=inner (T) on a", no_columns, [], {})
+    assert can_continue
+    assert b'"status":400' in reply
+    assert b"EMB0005" in reply
+    assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "place"),
+    [
+        ("T | extend a = b.a | where a", "a", (1, 28)),
+        ("T | where f == f(1)", "f()", (1, 16)),
+        ("T // a\n| where 'a' == a", "a", (2, 16)),
+        ("T | where 'it\\'s a' == a", "a", (1, 24)),
+        ("T | where @'a\\' == a", "a", (1, 20)),
+        ("T | where ```\na\n``` == a", "a", (3, 8)),
+        ("T | extend a = 1", "a", (1, 12)),
+        ("T | where x", "a", None),
+    ],
+)
+def test_positions_ignore_strings_and_comments(text: str, subject: str, place: tuple[int, int] | None) -> None:
+    """The position is the first one where the name is read or, if it is never read, assigned."""
+    assert with_position(semantic_error("x", subject=subject), text).position == place
+
+
+def test_a_known_position_is_unchanged(endpoint: Endpoint) -> None:
+    """An error with a position is unchanged; an unknown subject has no position."""
+    assert with_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
+    assert with_position(unresolved_name_error("zz"), "T | where a").position is None

@@ -1,0 +1,116 @@
+"""Format of timespans, options, values and error documents."""
+
+import json
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+from azure.kusto.data._converters import to_timedelta
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulators.kusto.errors import QueryError, out_of_memory_error, semantic_error, syntax_error
+from emulators.kusto.frames import encode_rows, render_error_document, render_failed_data_set
+from emulators.kusto.options import DEFAULT_MAX_RECORDS, read_options
+from emulators.kusto.timespans import format_timespan
+
+NAIVE = datetime(2026, 1, 2, 3, 4, 5, 6)  # noqa: DTZ001  as DuckDB returns instants
+
+
+@given(st.timedeltas(timedelta(days=-10_000), timedelta(days=10_000)))
+def test_the_client_parses_timespans(span: timedelta) -> None:
+    """The client parses the text of a timespan to the same duration."""
+    assert abs(to_timedelta(format_timespan(span)) - span) <= timedelta(microseconds=1)
+
+
+@given(st.timedeltas(timedelta(milliseconds=1), timedelta(hours=1)))
+def test_the_clients_timeout_format_is_accepted(span: timedelta) -> None:
+    """The Python client sends ``str(timedelta)`` as the timeout."""
+    assert read_options({"servertimeout": str(span)}).timeout_seconds == pytest.approx(span.total_seconds())
+
+
+def test_options_are_limited_and_case_insensitive() -> None:
+    """A limit above the maximum is reduced to it, and option names are case-insensitive."""
+    options = read_options({"TruncationMaxRecords": 10**12, "Query_Take_Max_Records": "7", "request_readonly": True})
+    assert options.max_records == DEFAULT_MAX_RECORDS
+    assert options.take_records == 7
+
+
+@pytest.mark.parametrize("value", [True, -1, 1.5, "x", [], "\u0663"])
+def test_a_count_must_be_a_whole_number(value: Any) -> None:
+    """Other values than whole numbers of at least 0 are rejected with the name of the option."""
+    with pytest.raises(QueryError, match="truncationmaxrecords"):
+        read_options({"truncationmaxrecords": value})
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "wire"),
+    [
+        ("datetime", NAIVE, "2026-01-02T03:04:05.000006Z"),
+        ("datetime", date(2026, 1, 2), "2026-01-02T00:00:00Z"),
+        ("timespan", time(1, 2, 3, 500_000), "01:02:03.5000000"),
+        ("timespan", timedelta(days=-1, hours=-2), "-1.02:00:00"),
+        ("decimal", Decimal("1.500000000"), "1.5"),
+        ("decimal", Decimal("100.000000000"), "100"),
+        ("decimal", Decimal("-0.000000000"), "0"),
+        ("decimal", Decimal("1E-9"), "0.000000001"),
+        ("decimal", Decimal("12345678901234567890123456789.123456789"), "12345678901234567890123456789.123456789"),
+        ("guid", UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        ("real", float("-inf"), "-Infinity"),
+        ("long", 2**63 - 1, 2**63 - 1),
+        ("string", b"\x01\xff", "01ff"),
+        ("dynamic", "not json", "not json"),
+        ("dynamic", '{"a": [1, null]}', {"a": [1, None]}),
+        ("dynamic", [timedelta(seconds=1), Decimal("1.5"), {1: None}], ["00:00:01", 1.5, {"1": None}]),
+        *(
+            (kind, None, None)
+            for kind in ("datetime", "timespan", "decimal", "guid", "real", "long", "dynamic", "bool")
+        ),
+        ("string", None, ""),
+    ],
+)
+def test_value_formats(kind: str, value: Any, wire: Any) -> None:
+    """Each value has the format of Data Explorer; null is null except for strings."""
+    assert json.loads(b"[" + encode_rows([("c", kind)], [[value]]) + b"]") == [[wire]]
+
+
+def test_instants_outside_the_range_fail() -> None:
+    """DuckDB returns instants outside the years 1 to 9999 as texts; they are an error."""
+    with pytest.raises(OverflowError):
+        encode_rows([("c", "datetime")], [["10000-12-30 00:00:00"]])
+
+
+def test_integers_outside_64_bits_fail() -> None:
+    """A value outside the range of its type is an error."""
+    with pytest.raises(OverflowError):
+        encode_rows([("c", "long")], [[2**63]])
+    with pytest.raises(OverflowError):
+        encode_rows([("c", "dynamic")], [[[2**70]]])
+
+
+def test_a_syntax_error_document() -> None:
+    """The error document has the members that clients read, with the position as text."""
+    document = json.loads(render_error_document(syntax_error("unexpected end", (3, 14)), "id-1"))
+    error = document["error"]
+    assert error["code"] == "BadRequest_SyntaxError"
+    assert error["@type"] == "Kusto.Data.Exceptions.SyntaxException"
+    assert error["@message"].endswith("unexpected end [line:position=3:14]")
+    assert error["@permanent"] is True
+    assert error["innererror"]["@line"], error["innererror"]["@pos"] == ("3", "14")
+
+
+def test_a_failure_during_execution_replaces_the_rows() -> None:
+    """A failed data set contains the error instead of rows, and its last frame has the error flag."""
+    frames = json.loads(render_failed_data_set(out_of_memory_error(), "id-1"))
+    (row,) = frames[2]["Rows"]
+    assert row["OneApiErrors"][0]["error"]["code"] == "LimitsExceeded"
+    assert frames[-1]["HasErrors"] is True
+
+
+@given(st.text(max_size=30), st.one_of(st.none(), st.tuples(st.integers(1, 99), st.integers(1, 99))))
+def test_errors_can_be_transferred_between_processes(message: str, position: tuple[int, int] | None) -> None:
+    """An error that is recreated from its arguments has the same document."""
+    error = semantic_error(message, position=position)
+    assert QueryError(**error.to_arguments()).to_document() == error.to_document()

@@ -1,0 +1,39 @@
+"""Limits on nested expressions and on the time of translation."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+
+def nest(form: str, depth: int) -> str:
+    """Return an expression with the given number of levels."""
+    expression = "x"
+    for _ in range(depth):
+        expression = form.format(expression)
+    return expression
+
+
+@pytest.mark.parametrize(
+    "form", ["({} in (1, 2))", "({} !between (1 .. 2))", "todecimal({})", "(7 / {})", "make_timespan(1, toint({}))"]
+)
+def test_deeply_nested_expressions_are_rejected(endpoint: Endpoint, form: str) -> None:
+    """Expressions that DuckDB binds twice at each level are limited to a few levels."""
+    assert len(endpoint.rows(f"print x = 5 | project y = gettype({nest(form, 2)})")) == 1
+    assert "EMB0003" in str(endpoint.error(f"print x = 5 | extend y = {nest(form, 40)}"))
+
+
+def test_ordinary_expressions_may_be_nested_deeply(endpoint: Endpoint) -> None:
+    """Branches, calls and divisions by numbers may have many levels."""
+    for form in ("iff(x > 1, x, {})", "abs({})", "({} / 2)"):
+        assert len(endpoint.rows(f"print x = 5 | extend y = {nest(form, 20)}")) == 1
+
+
+def test_slow_translations_fail_for_each_caller(endpoint: Endpoint) -> None:
+    """Concurrent requests with the same slow text all fail, and other queries succeed at the same time."""
+    text = f"let f = (a:long) {{ a + a + a + a }}; print x = {nest('f({})', 12).replace('x', '1')}"
+    with ThreadPoolExecutor(4) as callers:
+        errors = [callers.submit(endpoint.error, text) for _ in range(4)]
+        assert endpoint.rows("print other = 1") == [[1]]
+        assert all("EMB0003" in str(error.result()) for error in errors)

@@ -1,0 +1,135 @@
+"""Queries that are rejected: access to other data, commands, and constructs that would give wrong results."""
+
+from pathlib import Path
+
+import pytest
+from azure.kusto.data import KustoClient, KustoConnectionStringBuilder
+from azure.kusto.data.exceptions import KustoApiError
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+OUTSIDE = [
+    "['{folder}/secret.txt']",
+    "['{folder}/Devices.parquet']",
+    "['/etc/passwd'] | take 1",
+    "['information_schema.tables']",
+    '["duckdb_settings()"]',
+    "duckdb_tables",
+    "sqlite_master",
+    "pg_tables",
+    "pragma_database_list",
+    "union Telemetry, pg_tables",
+    "Telemetry | join kind=inner (duckdb_columns) on $left.DeviceId == $right.table_name",
+    "Telemetry | lookup duckdb_columns on $left.DeviceId == $right.table_name",
+    "Telemetry | where DeviceId in ((duckdb_tables | project table_name))",
+    "print x = toscalar(duckdb_settings | take 1)",
+    "let Telemetry = pg_tables; Telemetry",
+    "let pg_tables = pg_tables; pg_tables",
+    "let a = Devices; let f = (n:long) { toscalar(duckdb_tables | count) + n }; print f(1)",
+    "telemetry | count",
+]
+OTHER_PLACES = [
+    "database('Telemetry').Telemetry",
+    "database('memory').Telemetry",
+    "cluster('x').database('y').T",
+    "externaldata(a:string)['{folder}/secret.txt']",
+    "external_table('x')",
+    "evaluate python(typeof(*), 'x')",
+    "evaluate http_request('http://127.0.0.1')",
+    "print x = getenv('HOME')",
+    "print x = read_text('{folder}/secret.txt')",
+    "print x = current_setting('threads')",
+]
+CONTROL = [
+    ".show tables",
+    "  .drop table Telemetry",
+    "// harmless\n.show tables",
+    "Telemetry | take 1; .drop table Telemetry",
+    "let x = 1; // harmless\n  .set-or-replace T <| Telemetry",
+    "declare query_parameters(a:long = 1);\n.show tables",
+]
+INEXACT = [
+    "print x = strrep('a', 5000)",
+    "print x = decimal(0.1)",
+    "print x = 1tick",
+    "print x = time(00:00:00.0000001)",
+    "print x = 10675200d",
+    "datatable(a:decimal)[1.1234567891]",
+    "declare query_parameters(t:timespan = 0.0000001s); print t",
+    "set query_now = datetime(2020-01-01); print now()",
+]
+
+
+@pytest.mark.parametrize("text", OUTSIDE)
+def test_only_the_served_tables_resolve(endpoint: Endpoint, folder: Path, text: str) -> None:
+    """Catalog views, files and names in another case do not resolve anywhere in a query."""
+    error = endpoint.error(text.replace("{folder}", str(folder)))
+    assert "Failed to resolve" in str(error), error
+    assert "hidden" not in str(error)
+
+
+@pytest.mark.parametrize("text", OTHER_PLACES)
+def test_external_data_is_not_supported(endpoint: Endpoint, folder: Path, text: str) -> None:
+    """Other databases, files, network addresses and functions that read them are not supported."""
+    assert endpoint.code(text.replace("{folder}", str(folder))) == "BadRequest_NotSupported"
+
+
+@pytest.mark.parametrize("text", CONTROL)
+def test_control_commands_are_rejected(endpoint: Endpoint, text: str) -> None:
+    """A statement that starts with a dot is not read-only, also after comments and other statements."""
+    assert endpoint.code(text) == "BadRequest_NotReadOnly"
+
+
+def test_the_management_route_rejects_commands(endpoint: Endpoint) -> None:
+    """The route for commands rejects them with the same error."""
+    with (
+        KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client,
+        pytest.raises(KustoApiError) as raised,
+    ):
+        client.execute("Telemetry", ".show tables")
+    assert raised.value.get_api_error().code == "BadRequest_NotReadOnly"
+
+
+def test_commands_in_literals_are_ignored(endpoint: Endpoint) -> None:
+    """A command in a string or comment is neither rejected nor executed."""
+    assert endpoint.rows("print a = '; .drop table Telemetry', b = @'.show' // ; .drop") == [
+        ["; .drop table Telemetry", ".show"]
+    ]
+
+
+def test_a_second_query_is_rejected(endpoint: Endpoint) -> None:
+    """A text with two queries is an error."""
+    assert endpoint.code("Telemetry | count; Devices | count") == "BadRequest_NotSupported"
+
+
+@pytest.mark.parametrize("text", INEXACT)
+def test_inexact_constructs_are_rejected(endpoint: Endpoint, text: str) -> None:
+    """A construct with another result than in Data Explorer is an error."""
+    assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
+
+
+def test_a_syntax_error_contains_its_position(endpoint: Endpoint) -> None:
+    """The message of a syntax error contains line and column, both from 1."""
+    error = endpoint.error("Telemetry\n| where Number ==")
+    assert isinstance(error, KustoApiError)
+    assert error.get_api_error().code == "BadRequest_SyntaxError"
+    assert "[line:position=2:18]" in str(error)
+
+
+def test_an_unknown_column_is_a_semantic_error(endpoint: Endpoint) -> None:
+    """The error for an unknown column contains its name and no SQL."""
+    error = endpoint.error("Telemetry | where Nope == 1")
+    assert error.is_semantic_error()
+    expected = "SEM0100: 'where' operator: Failed to resolve scalar expression named 'Nope' [line:position=1:19]"
+    assert expected in str(error)
+    assert "SELECT" not in str(error)
+
+
+def test_an_unknown_database_is_rejected(endpoint: Endpoint) -> None:
+    """A request for another database is an error."""
+    with (
+        KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client,
+        pytest.raises(KustoApiError) as raised,
+    ):
+        client.execute_query("Other", "print 1")
+    assert raised.value.get_api_error().code == "BadRequest_DatabaseNotExist"

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from emulators.kusto.hub import GROUP
-from shared.backends.embedded.hub import HubWriter, HubReader
+from shared.backends.embedded.hub import HubReader, HubWriter
 from shared.telemetry.impulses import encode
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubMessage, Impulse
 from tests.emulators.kusto.endpoints import Endpoint, end, start

@@ -154,12 +154,6 @@ def _load_services() -> Any:
     return services()
 
 
-if __name__ == "__main__":
-    # Files that the command creates in a data directory are private to the operator.
-    os.umask(os.umask(0o077) | 0o077)
-    sys.exit(main(sys.argv[1:]))
-
-
 MISSING: Final = object()
 
 
@@ -209,3 +203,9 @@ def _format_field(field: str, before: Any, after: Any) -> Iterator[str]:
 
 def _format_value(value: Any) -> str:
     return "(none)" if value is MISSING else json.dumps(value, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    # Files that the command creates in a data directory are private to the operator.
+    os.umask(os.umask(0o077) | 0o077)
+    sys.exit(main(sys.argv[1:]))

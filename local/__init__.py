@@ -1,1 +1,1 @@
-"""The local host: runs the function app on a desk, with stand-ins for what Azure hosts. Never imported by the app."""
+"""Local host, which runs the function app on a development machine with emulators of Azure services."""

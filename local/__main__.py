@@ -1,7 +1,7 @@
-"""Runs the function app on a desk: ``python -m local``.
+"""Command that runs the function app locally: ``python -m local``.
 
-One process and one event loop drive the worker library that runs in the cloud, over the same function_app.py, with
-embedded stand-ins for what Azure hosts. It is not Azure and not Core Tools; docs/local-host.md says what it leaves out.
+One process with one event loop drives the same worker library and function_app.py as in the cloud, with emulators of
+Azure services. It is neither Azure nor Core Tools; docs/local-host.md lists the differences.
 """
 
 import argparse
@@ -22,22 +22,22 @@ from shared.settings import Settings
 
 _APP = Path(__file__).parent.parent
 _STANDARD_OUTPUT = 1
-"""The file descriptor: unlike ``sys.stdout`` it can be asked also where standard output is closed."""
+"""File descriptor, which unlike ``sys.stdout`` can be checked when standard output is closed."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the host and return its exit code: 0 after SIGTERM or Ctrl-C, 1 when it cannot start or breaks."""
+    """Run the host and return its exit code: 0 after SIGTERM or Ctrl-C, 1 after a failed start or a fatal error."""
     parsed = _parser().parse_args(arguments)
-    # State is the operator's own: no other user of the machine reads it.
+    # Other users of the machine must not read the state.
     os.umask(os.umask(0o077) | 0o077)
-    # What functions print must not mix with the line that scripts wait for.
+    # Output of functions must not mix with the ready line that scripts parse.
     out, sys.stdout = sys.stdout, sys.stderr
     try:
         load_local_settings(parsed.app)
         configure(os.environ.get("LOG_LEVEL") or "INFO")
-        _refuse_unknown_exporters()
+        _reject_unknown_exporters()
         options = _options(parsed, with_sign_in_link=parsed.sign_in_link or os.isatty(_STANDARD_OUTPUT))
-        host = Host(options, lambda *said: print(_ready(*said), file=out, flush=True))
+        host = Host(options, lambda *values: print(_ready_text(*values), file=out, flush=True))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return 0 if runner.run(host.run()) else 1
     except StartError as error:
@@ -45,46 +45,45 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _refuse_unknown_exporters() -> None:
+def _reject_unknown_exporters() -> None:
     faults = exporters.find_unsupported_values(os.environ)
     if faults:
         raise StartError("; ".join(faults))
 
 
-def _ready(address: str, sign_in_link: str) -> str:
-    """Return what is printed at once, so that nobody who leaves after the first line breaks the pipe."""
+def _ready_text(address: str, sign_in_link: str) -> str:
+    """Return all lines as one text, because a reader may close the pipe after the first line."""
     return f"ready {address}\nsign in at {sign_in_link}" if sign_in_link else f"ready {address}"
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m local",
-        description="Runs the function app on this machine and prints a line, 'ready http://HOST:PORT', once it "
-        "serves. To a terminal it also prints a link that signs in to the web console. The log goes to standard error "
+        description="Run the function app on this machine and print a line, 'ready http://HOST:PORT', when it "
+        "serves. On a terminal, also print a link that signs in to the web console. Standard error receives the log "
         "as JSON lines. "
-        "SIGTERM or Ctrl-C ends it within five seconds and loses nothing. A setting is taken from its option, else "
-        "from the environment variable of its name, else from local.settings.json, else it has the default given here.",
+        "SIGTERM or Ctrl-C stops it within five seconds without data loss. A setting is read from its option, else "
+        "from the environment variable with its name, else from local.settings.json, else the default applies.",
     )
     parser.add_argument("--host", help="address to listen on (HOST; 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on, 0 for any free one (PORT; 7071)")
-    parser.add_argument("--data-dir", type=Path, help="folder of all state, made if missing (DATA_DIR; .data)")
+    parser.add_argument("--data-dir", type=Path, help="folder of all state, created if missing (DATA_DIR; .data)")
     parser.add_argument(
         "--workspace-file",
-        help="workspace document that a new data directory is seeded from; empty: none (WORKSPACE_FILE; "
-        "samples/workspace.yaml)",
+        help="workspace document for a new data directory; empty for none (WORKSPACE_FILE; samples/workspace.yaml)",
     )
     parser.add_argument(
         "--sign-in-link",
         action="store_true",
-        help="print the sign-in link also where standard output is no terminal; whoever reads it can sign in as an "
-        "administrator (python -m local.sign_in prints one at any time)",
+        help="also print the sign-in link if standard output is not a terminal; every reader of it can sign in as an "
+        "administrator (python -m local.sign_in prints a link at any time)",
     )
     parser.add_argument("--app", type=Path, default=_APP, help=f"folder of function_app.py ({_APP})")
     return parser
 
 
 def _options(parsed: argparse.Namespace, *, with_sign_in_link: bool) -> HostOptions:
-    """Return the host's options, and put them into the environment, where the app reads its settings."""
+    """Return the host's options, and set them in the environment for the app."""
     environment = os.environ
     workspace_file = parsed.workspace_file
     if workspace_file is None:
@@ -100,18 +99,18 @@ def _options(parsed: argparse.Namespace, *, with_sign_in_link: bool) -> HostOpti
     environment["HOST"], environment["PORT"] = options.host, str(options.port)
     environment["DATA_DIR"] = str(options.data_dir)
     environment["WORKSPACE_FILE"] = str(options.workspace_file or "")
-    # The host resolves binding expressions from the environment only.
+    # Binding expressions are resolved from the environment only.
     environment.setdefault("BACKGROUND_SCHEDULE", Settings().background_schedule)
     return options
 
 
 def _port(text: str) -> int:
     if not text.isdecimal():
-        raise StartError(f"PORT is {text!r}; a number is expected")
+        raise StartError(f"PORT must be a number, not {text!r}")
     return int(text)
 
 
 if __name__ == "__main__":
-    # Before the host has its own handlers, a signal ends the process as cleanly.
+    # Until the host installs its own handlers, a signal exits cleanly.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     sys.exit(main())

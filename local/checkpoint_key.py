@@ -1,4 +1,4 @@
-"""``python -m local.checkpoint_key rotate``: has a new key sign the checkpoints of a data directory from now on."""
+"""Command that replaces the checkpoint key of a data directory: ``python -m local.checkpoint_key rotate``."""
 
 import argparse
 import os
@@ -9,13 +9,13 @@ from shared.backends.embedded.key_files import public_keys, rotate
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Replace the key and return the exit code: 0 done, 1 without such a data directory, or when the file is no key."""
+    """Replace the key and return the exit code: 0, or 1 without a data directory or with an invalid key file."""
     parser = argparse.ArgumentParser(prog="python -m local.checkpoint_key", description=__doc__)
-    parser.add_argument("verb", choices=["rotate"], help="make a new key; notes of the old one are trusted as before")
+    parser.add_argument("verb", choices=["rotate"], help="create a new key; checkpoints of the old key remain trusted")
     parser.add_argument("--data-dir", type=Path, help="folder of all state (DATA_DIR; .data)")
     folder = Path(parser.parse_args(arguments).data_dir or os.environ.get("DATA_DIR") or ".data")
     if not folder.is_dir():
-        sys.stderr.write(f"{folder} is no data directory\n")
+        sys.stderr.write(f"{folder} is not a data directory\n")
         return 1
     path = folder / "checkpoint-key.pem"
     try:
@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"{path} is a new key; {public_keys(path)}/{name}.pem verifies what it signs\n")
+    sys.stdout.write(f"{path} is a new key; {public_keys(path)}/{name}.pem verifies its signatures\n")
     return 0
 
 

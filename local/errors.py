@@ -1,5 +1,5 @@
-"""Why the host does not start."""
+"""Error of a failed start."""
 
 
 class StartError(Exception):
-    """The host cannot start; its text tells the person at the keyboard why."""
+    """Failed start of the host, with the reason as text for the user."""

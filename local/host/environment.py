@@ -1,4 +1,4 @@
-"""The app's surroundings: app settings in the environment, and host.json."""
+"""App settings in the environment, and host.json."""
 
 import json
 import os
@@ -18,12 +18,12 @@ _DEFAULT_BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class HostJson:
-    """What this host heeds of host.json.
+    """Settings of host.json that this host supports.
 
     Attributes:
-        route_prefix: stands before every route; ``api`` where host.json is silent.
-        max_event_batch_size: most events that one Event Hub batch holds; 100 where host.json is silent.
-        durable: how Durable Functions run.
+        route_prefix: prefix of every route; ``api`` by default.
+        max_event_batch_size: most events in an Event Hub batch; 100 by default.
+        durable: settings of Durable Functions.
     """
 
     route_prefix: str
@@ -32,12 +32,12 @@ class HostJson:
 
 
 def read_host_json(folder: Path) -> HostJson:
-    """Return the host settings of an app's folder; defaults where it has no host.json.
+    """Return the host settings of an app's folder; defaults without a host.json.
 
     Raises:
         StartError: the file is not a JSON object.
     """
-    extensions = _object(folder / "host.json").get("extensions", {})
+    extensions = _read_object(folder / "host.json").get("extensions", {})
     return HostJson(
         route_prefix=str(extensions.get("http", {}).get("routePrefix", _DEFAULT_PREFIX)),
         max_event_batch_size=int(extensions.get("eventHubs", {}).get("maxEventBatchSize", _DEFAULT_BATCH)),
@@ -54,25 +54,27 @@ def _durable(section: Mapping[str, Any]) -> DurableSettings:
         version=section.get("defaultVersion"),
     )
     if min(settings.max_activities, settings.max_orchestrators) < 1:
-        raise StartError("host.json: at least one activity and one orchestrator must be allowed to run at once")
+        raise StartError(
+            "host.json: maxConcurrentActivityFunctions and maxConcurrentOrchestratorFunctions must be at least 1"
+        )
     return settings
 
 
 def load_local_settings(folder: Path) -> None:
-    """Put the ``Values`` of local.settings.json into the environment; what stands there already stays.
+    """Set the ``Values`` of local.settings.json in the environment; existing variables have priority.
 
     Raises:
         StartError: the file is not a JSON object.
     """
-    for name, value in _object(folder / "local.settings.json").get("Values", {}).items():
+    for name, value in _read_object(folder / "local.settings.json").get("Values", {}).items():
         os.environ.setdefault(name, str(value))
 
 
 def resolve_settings(text: str) -> str:
-    """Return a binding's text with every ``%SETTING%`` replaced by the app setting of that name.
+    """Return the text of a binding with every ``%SETTING%`` replaced by its app setting.
 
     Raises:
-        StartError: no such setting.
+        StartError: the setting does not exist.
     """
     return _REFERENCE.sub(_setting, text)
 
@@ -81,10 +83,10 @@ def _setting(reference: re.Match[str]) -> str:
     try:
         return os.environ[reference[1]]
     except KeyError:
-        raise StartError(f"a binding names the app setting {reference[1]}, which is not set") from None
+        raise StartError(f"a binding refers to the app setting {reference[1]}, which is not set") from None
 
 
-def _object(path: Path) -> dict[str, Any]:
+def _read_object(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

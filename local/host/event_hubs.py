@@ -1,4 +1,4 @@
-"""Event Hub triggers: a loop for each function and partition that delivers batches and keeps the offset."""
+"""Event Hub triggers: a loop for each function and partition delivers batches and commits offsets."""
 
 import itertools
 import sqlite3
@@ -17,20 +17,20 @@ from shared.observability.logs import fields, get_logger
 
 DEFAULT_GROUP = "$Default"
 _LOGGER = get_logger("local.event_hubs")
-_TROUBLE_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class EventHubSetting:
-    """What an Event Hub function declares, app settings filled in.
+    """Declaration of an Event Hub function, with resolved app settings.
 
     Attributes:
         function: the function.
-        hub: the hub it reads.
-        group: the consumer group it reads as.
-        many: whether it takes a batch, else one event after the other.
-        binary: whether it takes bytes as they are, else text.
-        gathers: seconds between a batch that was not full and the next one, in which events gather.
+        hub: name of the hub.
+        group: name of the consumer group.
+        many: whether it receives batches instead of single events.
+        binary: whether it receives bytes instead of text.
+        collect_seconds: seconds to wait after a partial batch, so that more events collect.
     """
 
     function: LoadedFunction
@@ -38,12 +38,12 @@ class EventHubSetting:
     group: str
     many: bool
     binary: bool
-    gathers: float = 0.0
+    collect_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Delivery:
-    """One invocation to be made: its input, and where its events stand."""
+    """Invocation to make: its input and the sequence numbers of its events."""
 
     data: TypedData
     metadata: dict[str, TypedData]
@@ -52,7 +52,7 @@ class _Delivery:
 
 
 class PartitionLoop:
-    """Delivers one partition to one function, in order, and commits what the function took."""
+    """Ordered delivery of one partition to one function, with a commit after each batch."""
 
     def __init__(
         self, setting: EventHubSetting, partition: str, hub: HubAccess, batch_size: int, stopping: ShutdownSignal
@@ -64,19 +64,19 @@ class PartitionLoop:
         self._stopping = stopping
 
     async def run(self) -> None:
-        """Deliver until the host stops; a batch in progress is finished first."""
+        """Deliver until the host stops; a running batch is finished first."""
         while not self._stopping.is_set():
             try:
                 await self._deliver_all()
             except sqlite3.Error:
-                _LOGGER.exception("the event hub cannot be read", extra=self._where())
-                await self._stopping.wait_for(_TROUBLE_SECONDS)
+                _LOGGER.exception("the event hub cannot be read", extra=self._log_fields())
+                await self._stopping.wait_for(_RETRY_SECONDS)
 
     async def _deliver_all(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
-        after = await self._hub.do(lambda reader: reader.read_offset(*place))
+        after = await self._hub.run(lambda reader: reader.read_offset(*place))
         while not self._stopping.is_set():
-            arrival = self._hub.arrival()
+            arrival = self._hub.next_arrival()
             events = await self._read(after)
             if not events:
                 await arrival.wait()
@@ -86,27 +86,27 @@ class PartitionLoop:
                     return
                 after = delivery.last
                 await self._commit(after)
-            if self._setting.gathers and len(events) < self._batch_size:
-                await self._stopping.wait_for(self._setting.gathers)
+            if self._setting.collect_seconds and len(events) < self._batch_size:
+                await self._stopping.wait_for(self._setting.collect_seconds)
 
     async def _read(self, after: int) -> list[StoredEvent]:
         where, limit = self._reader, self._batch_size
-        return await self._hub.do(lambda reader: reader.read_rows(where.hub, where.partition, after, limit))
+        return await self._hub.run(lambda reader: reader.read_rows(where.hub, where.partition, after, limit))
 
     async def _commit(self, sequence_number: int) -> None:
         where = self._reader
-        await self._hub.do(lambda reader: reader.commit(where.hub, where.group, where.partition, sequence_number))
+        await self._hub.run(lambda reader: reader.commit(where.hub, where.group, where.partition, sequence_number))
 
     def _deliveries(self, events: list[StoredEvent]) -> Iterable[_Delivery]:
         binary = self._setting.binary
         if self._setting.many:
-            data = event_metadata.bodies(events, binary=binary)
+            data = event_metadata.batch_data(events, binary=binary)
             metadata = event_metadata.batch_metadata(events, self._reader)
             return [_Delivery(data, metadata, events[0].sequence_number, events[-1].sequence_number)]
         return (
             _Delivery(
-                event_metadata.body(event, binary=binary),
-                event_metadata.of_event(event, self._reader),
+                event_metadata.event_data(event, binary=binary),
+                event_metadata.single_metadata(event, self._reader),
                 event.sequence_number,
                 event.sequence_number,
             )
@@ -114,7 +114,7 @@ class PartitionLoop:
         )
 
     async def _deliver(self, delivery: _Delivery) -> bool:
-        """Invoke until the function takes it or its retry policy gives up; False when the host stops first."""
+        """Invoke the function until it succeeds or its retries end; return False if the host stops first."""
         policy = self._setting.function.retry or REDELIVERY
         for retries in itertools.count():
             try:
@@ -129,18 +129,18 @@ class PartitionLoop:
             else:
                 return True
             if policy.is_exhausted(retries):
-                _LOGGER.critical("events are given up: the retry policy ends here", extra=self._where(delivery))
+                _LOGGER.critical("events are dropped after the last retry", extra=self._log_fields(delivery))
                 return True
             if await self._stopping.wait_for(policy.delay(retries)):
                 return False
         raise AssertionError("itertools.count() does not end")
 
     def _log_failure(self, failure: FunctionFailed, delivery: _Delivery, retries: int) -> None:
-        named = self._where(delivery)
+        named = self._log_fields(delivery)
         named["fields"] |= {"retries": retries, "exception": failure.stack_trace}
         _LOGGER.error("a batch failed: %s", failure, extra=named)
 
-    def _where(self, delivery: _Delivery | None = None) -> dict[str, dict[str, object]]:
+    def _log_fields(self, delivery: _Delivery | None = None) -> dict[str, dict[str, object]]:
         named = fields(
             function=self._reader.function,
             hub=self._reader.hub,

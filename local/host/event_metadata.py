@@ -1,4 +1,4 @@
-"""What the Functions host tells a function about the events of a batch, in the form in which it tells it."""
+"""Inputs and trigger metadata of events, in the format of the Functions host."""
 
 import uuid
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _CACHE_SIZE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class PartitionReader:
-    """Who reads which partition."""
+    """Function and consumer group that read a partition."""
 
     function: str
     hub: str
@@ -26,16 +26,16 @@ class PartitionReader:
     partition: str
 
 
-def body(event: StoredEvent, *, binary: bool) -> TypedData:
-    """Return one event as a function's input: bytes where its binding says ``dataType`` binary, else text."""
+def event_data(event: StoredEvent, *, binary: bool) -> TypedData:
+    """Return the input for one event: bytes if ``dataType`` of the binding is binary, else text."""
     return TypedData(bytes=event.body) if binary else TypedData(string=_text(event))
 
 
-def bodies(events: Sequence[StoredEvent], *, binary: bool) -> TypedData:
-    """Return a batch as a function's input.
+def batch_data(events: Sequence[StoredEvent], *, binary: bool) -> TypedData:
+    """Return the input for a batch.
 
-    As on the Functions host, bodies become text unless the binding says ``dataType`` binary: bytes that are not UTF-8
-    are lost, and an empty text is left out, which fails the batch.
+    As on the Functions host, bodies become text unless ``dataType`` is binary: invalid UTF-8 is lost, and an empty
+    text is omitted, which fails the batch.
     """
     if binary:
         return TypedData(collection_bytes=CollectionBytes(bytes=[event.body for event in events]))
@@ -45,7 +45,7 @@ def bodies(events: Sequence[StoredEvent], *, binary: bool) -> TypedData:
 def batch_metadata(events: Sequence[StoredEvent], reader: PartitionReader) -> dict[str, TypedData]:
     """Return the trigger metadata of a batch (``cardinality`` many)."""
     offsets = _strings([_offset(event) for event in events])
-    return _surroundings(reader) | {
+    return _common_metadata(reader) | {
         "PartitionKeyArray": _strings([event.partition_key for event in events]),
         "OffsetArray": offsets,
         "OffsetStringArray": offsets,
@@ -58,9 +58,9 @@ def batch_metadata(events: Sequence[StoredEvent], reader: PartitionReader) -> di
     }
 
 
-def of_event(event: StoredEvent, reader: PartitionReader) -> dict[str, TypedData]:
+def single_metadata(event: StoredEvent, reader: PartitionReader) -> dict[str, TypedData]:
     """Return the trigger metadata of one event (``cardinality`` one)."""
-    return _surroundings(reader) | {
+    return _common_metadata(reader) | {
         "PartitionKey": TypedData(string=event.partition_key),
         "Offset": TypedData(string=_offset(event)),
         "OffsetString": TypedData(string=_offset(event)),
@@ -71,7 +71,7 @@ def of_event(event: StoredEvent, reader: PartitionReader) -> dict[str, TypedData
     }
 
 
-def _surroundings(reader: PartitionReader) -> dict[str, TypedData]:
+def _common_metadata(reader: PartitionReader) -> dict[str, TypedData]:
     partition = _json(
         {
             "IsCheckpointingAfterInvocation": True,
@@ -96,16 +96,16 @@ def _system_properties(event: StoredEvent) -> dict[str, Any]:
 
 
 def _offset(event: StoredEvent) -> str:
-    """Return the event's offset, an opaque text; here its sequence number."""
+    """Return the event's offset, which is its sequence number as text."""
     return str(event.sequence_number)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _time(enqueued: int) -> str:
-    """Return the instant of a commit, which its events share, with the offset +00:00.
+    """Return the enqueued time with the offset +00:00.
 
-    The Functions host leaves the zone out, and functions get a naive datetime; the SDK then spends 130 microseconds an
-    event on guessing the form, in the event loop that serves HTTP here. With the offset it spends a tenth.
+    The Functions host omits the zone. The SDK then needs 130 microseconds per event to detect the format, in the event
+    loop that serves HTTP here. With the offset it needs a tenth of that time.
     """
     return instant_from_microseconds(enqueued).isoformat()
 

@@ -1,4 +1,4 @@
-"""What the first start on a desk adds: the workspace of the document, and a key for every member of its team."""
+"""First start of the local host: seeds the workspace and issues an API key to each team member."""
 
 import asyncio
 import json
@@ -18,15 +18,15 @@ _LOG = get_logger("first-run")
 
 
 async def prepare(settings: Settings, workspace_file: Path) -> None:
-    """Seed an empty data directory, and finish whatever an earlier start left undone.
+    """Seed an empty data directory, and complete an interrupted seed.
 
     Args:
-        settings: where the data directory is.
-        workspace_file: the document to seed from; read only when the catalog is empty.
+        settings: settings with the data directory.
+        workspace_file: the document to seed; read only if the catalog is empty.
 
     Raises:
-        shared.catalog.problems.DocumentError: the document breaks a rule; nothing is stored.
-        OSError: the document cannot be read, or the data directory not written.
+        shared.catalog.problems.DocumentError: the document is invalid; nothing is stored.
+        OSError: the document cannot be read, or the data directory cannot be written.
     """
     wired = Services(settings)
     if await wired.catalog_store.version() == 0:
@@ -41,7 +41,7 @@ async def prepare(settings: Settings, workspace_file: Path) -> None:
 
 
 async def _try_queries(document: WorkspaceDocument, text: str, source: str, wired: Services) -> None:
-    """Log which queries the engine refuses; each tells so itself when it is run, and keeps no host from starting."""
+    """Log queries that the engine rejects; they do not prevent the start, and report the error when they run."""
     try:
         silent = await check_document_queries(document, text, source, wired.query_columns)
     except DocumentError as refused:
@@ -49,7 +49,7 @@ async def _try_queries(document: WorkspaceDocument, text: str, source: str, wire
             _LOG.warning("a query of the workspace document does not run", extra=fields(problem=str(problem)))
     else:
         if silent is not None:
-            _LOG.warning("the queries are seeded without having been tried", extra=fields(reason=silent.code))
+            _LOG.warning("the queries are seeded without validation", extra=fields(reason=silent.code))
 
 
 async def _write_keys(wired: Services, path: Path) -> None:

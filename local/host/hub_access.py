@@ -1,4 +1,4 @@
-"""The host's way to the embedded hub: one thread reads and keeps offsets, and tells waiters what arrived."""
+"""Access to the embedded hub: one thread reads events, commits offsets and notifies waiting tasks."""
 
 import asyncio
 import sqlite3
@@ -16,11 +16,11 @@ _LOGGER = get_logger("local.hub")
 _POLL_SECONDS = 0.02
 _RETENTION = timedelta(hours=24)
 _TRIM_SECONDS = 3600.0
-_TROUBLE_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 
 
 class HubAccess:
-    """Reads the hub file off the event loop; the file may be written by any process."""
+    """Reader of the hub file in a thread; any process may write the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -28,26 +28,26 @@ class HubAccess:
         self._reader: HubReader | None = None
         self._arrival = asyncio.Event()
 
-    async def do[T](self, work: Callable[[HubReader], T]) -> T:
+    async def run[T](self, work: Callable[[HubReader], T]) -> T:
         """Run a function with the reader.
 
         Raises:
-            sqlite3.Error: the file is locked beyond 30 s, or cannot be read.
+            sqlite3.Error: the file is locked for over 30 seconds, or cannot be read.
         """
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self._open()))
 
-    def arrival(self) -> asyncio.Event:
-        """Return what is set when the file next changes or the host stops; take it before reading, to miss nothing."""
+    def next_arrival(self) -> asyncio.Event:
+        """Return an event for the next change or shutdown; call this before reading, to miss no change."""
         return self._arrival
 
     async def watch(self, stopping: ShutdownSignal) -> None:
-        """Look for changes until the host stops."""
+        """Check for changes until the host stops."""
         while not await stopping.wait_for(_POLL_SECONDS):
             try:
-                changed = await self.do(HubReader.has_changed)
+                changed = await self.run(HubReader.has_changed)
             except sqlite3.Error:
                 _LOGGER.exception("the event hub cannot be read")
-                await stopping.wait_for(_TROUBLE_SECONDS)
+                await stopping.wait_for(_RETRY_SECONDS)
                 continue
             if changed:
                 self._arrival.set()
@@ -55,7 +55,7 @@ class HubAccess:
         self._arrival.set()
 
     async def trim_hourly(self, groups: Mapping[str, Collection[str]], stopping: ShutdownSignal) -> None:
-        """Delete events older than a day that every group has read, now and each hour, until the host stops."""
+        """Delete events older than a day that all groups have read, now and hourly until the host stops."""
         while not stopping.is_set():
             try:
                 deleted = await asyncio.to_thread(self._trim, groups)

@@ -1,4 +1,4 @@
-"""The embedded Kusto endpoint as a child process: started, restarted when it dies, ended with the host."""
+"""Child process of the Kusto emulator: start, restart after a crash, stop with the host."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ _READY = "ready "
 
 
 class KustoProcess:
-    """Runs ``python -m emulators.kusto`` over the data directory's telemetry and its hub."""
+    """Process ``python -m emulators.kusto`` over the telemetry and the hub of the data directory."""
 
     def __init__(self, data_dir: Path, command: Sequence[str] = (sys.executable, "-m", "emulators.kusto")) -> None:
         self._data_dir = data_dir
@@ -29,27 +29,27 @@ class KustoProcess:
         self._port = 0
 
     async def start(self) -> str:
-        """Start the child and return its address once it answers.
+        """Start the process and return its address when it is ready.
 
         Raises:
-            StartError: it ends, or is not ready within a minute.
+            StartError: the process ends, or is not ready within a minute.
         """
         process = self._process = await self._spawn()
         try:
             async with asyncio.timeout(_START_SECONDS):
-                address = await _address(process)
+                address = await _read_address(process)
         except TimeoutError:
             raise StartError(f"the embedded Kusto endpoint is not ready after {_START_SECONDS:.0f} s") from None
         self._port = int(address.rpartition(":")[2])
         return address
 
     async def supervise(self, stopping: ShutdownSignal) -> None:
-        """Pass on what the child prints, and start it again on the same port when it dies, until the host stops."""
+        """Forward the output of the process and restart it on the same port after a crash, until the host stops."""
         delay = _FIRST_DELAY
         while not stopping.is_set():
-            if await self._ended(stopping):
+            if await self._wait_for_end(stopping):
                 return
-            _LOGGER.error("the embedded Kusto endpoint died; it is started again", extra=fields(delay=delay))
+            _LOGGER.error("the embedded Kusto endpoint crashed; it is restarted", extra=fields(delay=delay))
             if await stopping.wait_for(delay):
                 return
             delay = min(delay * 2, _LONGEST_DELAY)
@@ -58,7 +58,7 @@ class KustoProcess:
                 delay = _FIRST_DELAY
 
     async def stop(self, seconds: float) -> None:
-        """End the child: ask, then kill it with its own children when it has not ended in so many seconds."""
+        """Terminate the process; kill it and its children after the given seconds."""
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -70,7 +70,7 @@ class KustoProcess:
             async with asyncio.timeout(seconds):
                 await process.wait()
         except TimeoutError:
-            _LOGGER.warning("the embedded Kusto endpoint did not end in time; it is killed")
+            _LOGGER.warning("the embedded Kusto endpoint did not stop in time; it is killed")
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
@@ -81,22 +81,22 @@ class KustoProcess:
             *("--data", str(self._data_dir / "kusto"), "--port", str(self._port)),
             *("--hub", str(hub), "--exit-with-parent"),
             cwd=Path(__file__).parents[2],
-            stdin=PIPE,  # the child ends when this end closes, also when the host is killed
+            stdin=PIPE,  # the process ends when this pipe closes, even if the host is killed
             stdout=PIPE,
-            # Ctrl-C is for the host alone, which needs the child until it has drained.
+            # Ctrl-C must reach the host only, which needs the process while it drains.
             start_new_session=True,
         )
 
-    async def _ended(self, stopping: ShutdownSignal) -> bool:
-        """Wait for the child's end; return whether the host stops."""
-        ends = [asyncio.create_task(self._pass_on()), asyncio.create_task(stopping.wait())]
+    async def _wait_for_end(self, stopping: ShutdownSignal) -> bool:
+        """Wait for the end of the process or of the host; return whether the host stops."""
+        ends = [asyncio.create_task(self._forward_output()), asyncio.create_task(stopping.wait())]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for task in ends:
             task.cancel()
         return stopping.is_set()
 
-    async def _pass_on(self) -> None:
-        """Print what the child prints, until it ends."""
+    async def _forward_output(self) -> None:
+        """Forward the output of the process until it ends."""
         if self._process is None or self._process.stdout is None:
             return
         async for line in self._process.stdout:
@@ -104,7 +104,7 @@ class KustoProcess:
         await self._process.wait()
 
 
-async def _address(process: Process) -> str:
+async def _read_address(process: Process) -> str:
     if process.stdout is None:
         raise StartError("the embedded Kusto endpoint has no output")
     async for line in process.stdout:

@@ -1,4 +1,4 @@
-"""The host's life: start, serve, drain, end."""
+"""Life cycle of the host: start, serve, drain, stop."""
 
 import asyncio
 import contextlib
@@ -24,17 +24,15 @@ from local.host.hub_access import HubAccess
 from local.host.kusto_process import KustoProcess
 from local.host.live_replay import HubProgress, ReplayPrelude
 from local.host.live_stream import LiveStreamGateway, access_key
-from local.host.running_hosts import record_host
+from local.host.running_hosts import claim_data_dir, record_host
 from local.host.shutdown import ShutdownSignal
-from local.host.sole_host import claim_data_dir
-from local.host.timer_status import TimerStatusFile
-from local.host.timers import Timer
-from local.host.triggers import Triggers, sort
+from local.host.timers import Timer, TimerStatusFile
+from local.host.triggers import Triggers, sort_functions
 from local.http_server.admin import Admin
 from local.http_server.application import HttpApp
 from local.http_server.files import Files
-from local.http_server.server import Application, Server, address, listen
-from local.sign_in.__main__ import codes, link
+from local.http_server.server import Application, Server, listen, server_url
+from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 from local.sign_in.exchange import SignInExchange
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub_file import PARTITIONS
@@ -45,15 +43,15 @@ from shared.settings import EMBEDDED_ENGINE
 
 _LOGGER = get_logger("local.host")
 _DRAIN_SECONDS = 3.5
-_CALLERS_SECONDS = 2.0
-"""How much of it triggers have, before what they call stops too."""
+_INVOKERS_SECONDS = 2.0
+"""Part of the drain for triggers, before the server that they may call stops."""
 
 _CANCEL_SECONDS = 0.3
 _END_SECONDS = 4.8
-"""After a signal; five seconds are promised."""
+"""Limit after a signal; the documentation promises five seconds."""
 
 _CONSOLE = "pages_console"
-"""The function that serves the web console; an app without it takes no sign-in links."""
+"""Function that serves the web console; an app without it has no sign-in links."""
 
 _LIVE_ENDPOINT, _LIVE_KEY = "WEB_PUBSUB_ENDPOINT", "WEB_PUBSUB_ACCESS_KEY"
 _MIN_CHILD_SECONDS, _MAX_CHILD_SECONDS = 0.5, 4.5
@@ -61,15 +59,15 @@ _MIN_CHILD_SECONDS, _MAX_CHILD_SECONDS = 0.5, 4.5
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """Where the host serves, and from what.
+    """Options of the host.
 
     Attributes:
         host: address to listen on.
         port: port to listen on, 0 for any free one.
         data_dir: folder of all state, absolute.
-        workspace_file: the workspace document that a new data directory is seeded from, None for no seeding.
+        workspace_file: workspace document for a new data directory, None for none.
         app: folder of the function app.
-        with_sign_in_link: whether to make a sign-in link for the web console once the host serves.
+        with_sign_in_link: whether to create a sign-in link for the web console after the start.
     """
 
     host: str
@@ -81,10 +79,10 @@ class HostOptions:
 
 
 class Host:
-    """Runs a function app: HTTP, timers, Event Hub triggers, and the embedded Kusto endpoint beside it."""
+    """Host of a function app: HTTP, timers, Event Hub triggers and the Kusto emulator."""
 
     def __init__(self, options: HostOptions, announce: Callable[[str, str], None]) -> None:
-        """Take where to serve from, and what to call once it serves: with its address and a sign-in link or nothing."""
+        """Create a host; ``announce`` receives the address and a sign-in link or an empty text after the start."""
         self._options = options
         self._announce = announce
         self._stopping = ShutdownSignal()
@@ -93,10 +91,10 @@ class Host:
         self._failed = False
         self._end = math.inf
         self._tasks: set[asyncio.Task[None]] = set()
-        self._callers: set[asyncio.Task[None]] = set()
+        self._invokers: set[asyncio.Task[None]] = set()
 
     async def run(self) -> bool:
-        """Serve until SIGTERM or SIGINT, then drain; return whether every part of the host worked to the end.
+        """Serve until SIGTERM or SIGINT, then drain; return False if a part of the host failed.
 
         Raises:
             StartError: the host cannot start.
@@ -109,25 +107,25 @@ class Host:
             stack.callback(listener.close)
             start = asyncio.create_task(self._start(listener, stack))
             try:
-                if await self._first_of(start):
-                    origin = address(_reachable(self._options.host), listener)
+                if await self._wait_for_start(start):
+                    origin = server_url(_connect_address(self._options.host), listener)
                     with record_host(self._options.data_dir, origin):
-                        self._announce(address(self._options.host, listener), await self._sign_in_link(origin))
+                        self._announce(server_url(self._options.host, listener), await self._sign_in_link(origin))
                         await self._stopping.wait()
             finally:
-                # Also after a failed start: what already runs must know that its end is meant.
+                # After a failed start, too, running parts must see that the shutdown is intended.
                 self._stopping.set()
                 await self._drain()
         return not self._failed
 
     async def _sign_in_link(self, origin: str) -> str:
-        """Return a new link to the web console; empty for an app that has no console, or if no link is wanted."""
+        """Return a new sign-in link; empty for an app without a console, or if not requested."""
         if not self._has_console or not self._options.with_sign_in_link:
             return ""
-        return link(origin, await codes(self._options.data_dir).make())
+        return build_sign_in_link(origin, await open_sign_in_codes(self._options.data_dir).make())
 
-    async def _first_of(self, start: asyncio.Task[None]) -> bool:
-        """Wait for the start; return False when the host is told to stop before."""
+    async def _wait_for_start(self, start: asyncio.Task[None]) -> bool:
+        """Wait for the start; return False if the host stops first."""
         stop = asyncio.create_task(self._stopping.wait())
         await asyncio.wait((start, stop), return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
@@ -140,35 +138,37 @@ class Host:
         return False
 
     async def _start(self, listener: socket.socket, stack: AsyncExitStack) -> None:
-        # Only now is the port known; the app, which is imported next, makes links with it.
-        here = os.environ.get("PUBLIC_URL") or address(_reachable(self._options.host), listener)
-        url = os.environ.setdefault("FILES_URL", here)
+        # The port is known now; the app, which is imported next, uses it in links.
+        public_url = os.environ.get("PUBLIC_URL") or server_url(_connect_address(self._options.host), listener)
+        url = os.environ.setdefault("FILES_URL", public_url)
         await self._start_kusto(stack)
-        carries_live = self._name_web_pubsub(listener)
+        serves_live_stream = self._configure_web_pubsub(listener)
         host_json = read_host_json(self._options.app)
-        functions = await worker.index(self._options.app)
+        functions = await worker.load_app(self._options.app)
         durable = self._durable(functions, listener, host_json, stack)
-        triggers = sort([bind_clients(durable, each) for each in functions] if durable else functions, host_json)
+        triggers = sort_functions(
+            [bind_clients(durable, each) for each in functions] if durable else functions, host_json
+        )
         if self._options.workspace_file is not None:
             await _seed(self._options.workspace_file)
         timers = self._start_timers(triggers)
         hub = self._start_event_hubs(triggers, host_json, stack)
         admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
         if durable:
-            self._spawn_caller(durable.run())
+            self._spawn_invoker(durable.run())
         data_dir = self._options.data_dir
         files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"))
         self._has_console = _CONSOLE in triggers.functions
-        sign_in = SignInExchange(codes(data_dir)) if self._has_console else None
+        sign_in = SignInExchange(open_sign_in_codes(data_dir)) if self._has_console else None
         app: Application = HttpApp(
             triggers.routes, admin, files, durable.webhooks if durable else None, sign_in, get_load_shedder()
         )
-        if carries_live:
+        if serves_live_stream:
             await _forget_streams()
             live = LiveStreamGateway(app, os.environ[_LIVE_KEY], ReplayPrelude(HubProgress(hub, self._stopping)))
             stack.push_async_callback(live.close)
             app = live
-        await self._start_http(app, listener, web_sockets=carries_live)
+        await self._start_http(app, listener, web_sockets=serves_live_stream)
 
     def _durable(
         self,
@@ -177,10 +177,10 @@ class Host:
         host_json: HostJson,
         stack: AsyncExitStack,
     ) -> LocalDurableExtension | None:
-        """Return the Durable Task stand-in, None for an app that does not use it."""
+        """Return the Durable Task emulator, None for an app without Durable Functions."""
         if not uses_durable_functions(functions):
             return None
-        origin = address(_reachable(self._options.host), listener)
+        origin = server_url(_connect_address(self._options.host), listener)
         durable = create_extension(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
         stack.push_async_callback(durable.close)
         add_probe("durable engine", durable.check)
@@ -193,15 +193,15 @@ class Host:
         child = KustoProcess(self._options.data_dir)
         stack.push_async_callback(lambda: child.stop(self._child_seconds()))
         os.environ["KUSTO_URI"] = await child.start()
-        # The workspace command, another process over the same data directory, finds the engine by it.
+        # The workspace command in another process reads the address of the engine from this file.
         (self._options.data_dir / EMBEDDED_ENGINE).write_text(os.environ["KUSTO_URI"], encoding="utf-8")
         self._spawn(child.supervise(self._stopping))
 
-    def _name_web_pubsub(self, listener: socket.socket) -> bool:
-        """Name the stand-in, in this process, as the app's Web PubSub, unless it has one; return whether that is so."""
+    def _configure_web_pubsub(self, listener: socket.socket) -> bool:
+        """Configure the emulator as the app's Web PubSub, unless one is configured; return whether it is used."""
         if os.environ.get(_LIVE_ENDPOINT):
             return False
-        os.environ[_LIVE_ENDPOINT] = address(_reachable(self._options.host), listener)
+        os.environ[_LIVE_ENDPOINT] = server_url(_connect_address(self._options.host), listener)
         os.environ[_LIVE_KEY] = access_key(self._options.data_dir / "web-pubsub-key")
         return True
 
@@ -209,7 +209,7 @@ class Host:
         statuses = TimerStatusFile(self._options.data_dir / "timers.json")
         timers = {setting.function.name: Timer(setting, statuses, self._stopping) for setting in triggers.timers}
         for timer in timers.values():
-            self._spawn_caller(timer.run())
+            self._spawn_invoker(timer.run())
         return timers
 
     def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> HubAccess:
@@ -218,7 +218,7 @@ class Host:
         for setting in triggers.event_hubs:
             for partition in range(PARTITIONS):
                 loop = PartitionLoop(setting, str(partition), hub, host_json.max_event_batch_size, self._stopping)
-                self._spawn_caller(loop.run())
+                self._spawn_invoker(loop.run())
         self._spawn(hub.watch(self._stopping))
         self._spawn(hub.trim_hourly(triggers.groups(), self._stopping))
         return hub
@@ -226,32 +226,32 @@ class Host:
     async def _start_http(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:
         server = Server(app, int(_DRAIN_SECONDS), web_sockets=web_sockets)
         self._spawn(server.serve([listener]))
-        self._spawn(server.exit_on(self._closing, self._left))
+        self._spawn(server.exit_on(self._closing, self._drain_seconds_left))
         await server.listening.wait()
 
-    def _spawn_caller(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start what invokes functions, which may call this host's own server."""
+    def _spawn_invoker(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start a task that invokes functions, which may call this host."""
         task = self._spawn(work)
-        self._callers.add(task)
-        task.add_done_callback(self._callers.discard)
+        self._invokers.add(task)
+        task.add_done_callback(self._invokers.discard)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """A part of the host that breaks ends the host: better than to go on with half of it."""
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        """Stop the host if one of its parts failed."""
         self._tasks.discard(task)
         if task.cancelled() or task.exception() is None:
             return
-        _LOGGER.critical("a part of the host broke; the host stops", exc_info=task.exception())
+        _LOGGER.critical("a part of the host failed; the host stops", exc_info=task.exception())
         self._failed = True
         self._stop()
 
     def _stop(self) -> None:
-        """Stop, and end the process in time even where a thread of the app does not."""
+        """Stop the host, and exit in time even if a thread of the app blocks."""
         if not self._stopping.is_set():
             self._stopping.set()
             self._end = time.monotonic() + _END_SECONDS
@@ -259,39 +259,39 @@ class Host:
             last_resort.daemon = True
             last_resort.start()
 
-    def _left(self) -> float:
-        """Return the seconds that are left for requests in progress."""
-        left = self._end - _END_SECONDS + _DRAIN_SECONDS - time.monotonic()
-        return min(max(left, 0.0), _DRAIN_SECONDS)
+    def _drain_seconds_left(self) -> float:
+        """Return the remaining seconds for running requests."""
+        remaining = self._end - _END_SECONDS + _DRAIN_SECONDS - time.monotonic()
+        return min(max(remaining, 0.0), _DRAIN_SECONDS)
 
     def _child_seconds(self) -> float:
-        """Return the time that is left for the child to end in, once everything else has."""
-        left = self._end - time.monotonic() - _CANCEL_SECONDS
-        return min(max(left, _MIN_CHILD_SECONDS), _MAX_CHILD_SECONDS)
+        """Return the remaining seconds for the shutdown of the Kusto process."""
+        remaining = self._end - time.monotonic() - _CANCEL_SECONDS
+        return min(max(remaining, _MIN_CHILD_SECONDS), _MAX_CHILD_SECONDS)
 
     async def _drain(self) -> None:
-        """Let requests and invocations in progress end; what takes too long is cancelled, and its events come again."""
-        if self._callers:
-            await asyncio.wait(self._callers, timeout=min(_CALLERS_SECONDS, self._left()))
+        """Wait for running requests and invocations; cancel late ones, whose events are delivered again."""
+        if self._invokers:
+            await asyncio.wait(self._invokers, timeout=min(_INVOKERS_SECONDS, self._drain_seconds_left()))
         self._closing.set()
         if not self._tasks:
             return
-        _, late = await asyncio.wait(self._tasks, timeout=self._left())
+        _, late = await asyncio.wait(self._tasks, timeout=self._drain_seconds_left())
         for task in late:
             task.cancel()
         if late:
-            _LOGGER.warning("%d parts of the host did not end in time and are cancelled", len(late))
+            _LOGGER.warning("%d parts of the host did not stop in time and are cancelled", len(late))
             await asyncio.wait(late, timeout=_CANCEL_SECONDS)
 
 
-def _reachable(host: str) -> str:
-    """Return where a host that listens everywhere is reached from this machine."""
-    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  told apart, not bound
+def _connect_address(host: str) -> str:
+    """Return the address for connections from this machine."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  compared, not bound
 
 
 async def _forget_streams() -> None:
-    """Free the places of streams that a host before this one had open."""
-    from shared.settings import settings  # noqa: PLC0415  its members are complete only now
+    """Release the quota of streams of an earlier host."""
+    from shared.settings import settings  # noqa: PLC0415  the environment is complete only now
     from shared.wiring import Services  # noqa: PLC0415  as above
 
     configured = settings()
@@ -305,7 +305,7 @@ async def _forget_streams() -> None:
 
 
 async def _seed(workspace_file: Path) -> None:
-    from local.host import first_run  # noqa: PLC0415  the settings that it reads are complete only now
+    from local.host import first_run  # noqa: PLC0415  the settings are complete only now
     from shared.settings import settings  # noqa: PLC0415  as above
 
     try:
@@ -318,4 +318,4 @@ def _make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StartError(f"the data directory {path} cannot be made: {error.strerror}") from None
+        raise StartError(f"the data directory {path} cannot be created: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""Replays on a desk: what a client of the stand-in is sent before live impulses."""
+"""Replays for clients of the local live stream, sent before live impulses."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
@@ -22,10 +22,10 @@ _LOGGER = get_logger("local.live_replay")
 
 
 class ReplayPrelude:
-    """Replays what a client asked for with ``since`` or ``windowSec`` before live impulses.
+    """Prelude of a stream: replays impulses for the parameters ``since`` and ``windowSec``.
 
     Args:
-        progress: of the hub's readers.
+        progress: progress of the readers of the hub.
     """
 
     def __init__(self, progress: IngestionProgress) -> None:
@@ -34,8 +34,8 @@ class ReplayPrelude:
     def __call__(
         self, connection: ClientConnection, query: Mapping[str, Sequence[str]]
     ) -> Coroutine[None, None, None] | None:
-        """Hold live impulses back and return the replay; None for a client that asked for none."""
-        # The app has checked the very same parameters when it let the client in.
+        """Hold back live impulses and return the replay, None if the client requests no replay."""
+        # The app validated these parameters when it accepted the client.
         filters = StreamFilters.model_validate({name: values[0] for name, values in query.items()})
         since = filters.find_replay_start(now())
         if since is None:
@@ -44,7 +44,7 @@ class ReplayPrelude:
         return self._replay(connection, filters, since)
 
     async def _replay(self, connection: ClientConnection, filters: StreamFilters, since: datetime) -> None:
-        from shared.wiring import services  # noqa: PLC0415  the settings that it reads are complete only now
+        from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
 
         wired = services()
         connections = filters.select_connections(await wired.catalog.current())
@@ -52,7 +52,7 @@ class ReplayPrelude:
 
 
 class _ClientStream:
-    """The Stream of a client of the stand-in."""
+    """Stream port over a client of the emulator."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
@@ -64,7 +64,7 @@ class _ClientStream:
         return await self._connection.send_all_when_drained([Payload(text, DataType.TEXT) for text in texts])
 
     async def release(self, repeated: Callable[[bytes], bool]) -> None:
-        """Go on live."""
+        """Continue with live impulses."""
         await self._connection.release(repeated)
 
 
@@ -76,32 +76,34 @@ class HubProgress:
         self._stopping = stopping
 
     async def wait_for_table(self) -> None:
-        """Wait for the query table."""
-        await self._reached(_TABLE_GROUP)
+        """Wait until the query table has read all current events."""
+        await self._wait_for_group(_TABLE_GROUP)
 
     async def wait_for_live(self) -> None:
-        """Wait for the live stream."""
-        await self._reached(_LIVE_GROUP)
+        """Wait until the live stream has read all current events."""
+        await self._wait_for_group(_LIVE_GROUP)
 
-    async def _reached(self, group: str) -> None:
-        """Wait, at most half a minute: who falls so far behind is told to the log."""
-        ends = await self._hub.do(_ends)
+    async def _wait_for_group(self, group: str) -> None:
+        """Wait for a consumer group, at most half a minute; log a warning if it is slower."""
+        ends = await self._hub.run(_last_numbers)
         for _ in range(int(_WAIT_SECONDS / _POLL_SECONDS)):
-            read = await self._hub.do(lambda reader: _read(reader, group))
+            read = await self._hub.run(lambda reader: _committed_numbers(reader, group))
             if all(read[partition] >= end for partition, end in ends.items()):
                 return
             if await self._stopping.wait_for(_POLL_SECONDS):
                 return
-        _LOGGER.warning("a replay may have a gap or a repeat: its hub is read too slowly", extra=fields(group=group))
+        _LOGGER.warning(
+            "a replay may have a gap or a duplicate, because a consumer group is slow", extra=fields(group=group)
+        )
 
 
-def _ends(reader: HubReader) -> dict[str, int]:
+def _last_numbers(reader: HubReader) -> dict[str, int]:
     return {
         partition: reader.last_sequence_number(IMPULSES_HUB, partition) for partition in reader.partitions(IMPULSES_HUB)
     }
 
 
-def _read(reader: HubReader, group: str) -> dict[str, int]:
+def _committed_numbers(reader: HubReader, group: str) -> dict[str, int]:
     return {
         partition: reader.read_offset(IMPULSES_HUB, group, partition) for partition in reader.partitions(IMPULSES_HUB)
     }

@@ -1,4 +1,4 @@
-"""The live stream on a desk: what the gateway and Web PubSub are in the cloud, in the host's own process."""
+"""Local live stream: the gateway and the Web PubSub emulator in the process of the host."""
 
 import asyncio
 import os
@@ -23,10 +23,10 @@ from shared.observability.metrics import change
 HUB = "live"
 ROUTE = "/oi-api/live-stream"
 HANDSHAKES: Final = 2
-"""Handshakes of live streams that are worked on together; the others wait, so that requests have their turns."""
+"""Most concurrent handshakes; others wait, so that requests are not delayed."""
 
 REFUSAL_SECONDS: Final = 1.0
-"""A stream beyond a limit is refused after this time, so that a client that repeats at once cannot fill the host."""
+"""Delay of a 429 reply, so that a client that retries immediately cannot overload the host."""
 
 _EVENTS = f"{ROUTE}/events"
 _CLIENTS, _API = "/client/hubs/", "/api/hubs/"
@@ -35,7 +35,7 @@ _REPLACED = frozenset({b"authorization", MOVED_HEADER.encode(), b"x-request-id"}
 
 
 def access_key(path: Path) -> str:
-    """Return the access key in a file, made at the first start; only its owner may read it."""
+    """Return the access key in a file that only its owner can read; a missing file is created."""
     if not path.exists():
         draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -47,12 +47,12 @@ def access_key(path: Path) -> str:
 
 
 class LiveStreamGateway:
-    """Everything that the host serves: the app, and Web PubSub's stand-in where it stands in the cloud.
+    """ASGI application of the host: routes requests to the app and streams to the Web PubSub emulator.
 
     Args:
-        app: the function app's routes.
-        key: the stand-in's access key.
-        prelude: what a client is sent first.
+        app: application of the function app.
+        key: access key of the emulator.
+        prelude: work that runs for a client before live messages.
     """
 
     def __init__(self, app: Application, key: str, prelude: Prelude) -> None:
@@ -62,11 +62,11 @@ class LiveStreamGateway:
             events, frozenset({"connect", "disconnected"}), anonymous=True, prelude=prelude, forwarded_headers=_LIMITS
         )
         self._service = WebPubSubEmulator(ServiceSettings(key, {HUB: hub}, count_clients=_count_clients))
-        # A client that opens streams without a pause must leave turns of the event loop to others.
+        # A client that opens streams in a loop must not block the event loop for others.
         self._handshakes = asyncio.Semaphore(HANDSHAKES)
 
     async def close(self) -> None:
-        """Let go of the stand-in."""
+        """Close the emulator."""
         await self._service.close()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -83,7 +83,7 @@ class LiveStreamGateway:
             await self._app(*_without_upgrade(scope, receive, send))
 
     async def _upgrade(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Send a client on to the stand-in, as the gateway does: at its address, the credential in another header."""
+        """Forward a client to the emulator with the path and credential header that the gateway uses."""
         given_id = request_id(scope["headers"])
         try:
             check_host(scope["headers"], scope["http_version"])
@@ -119,7 +119,7 @@ def _count_clients(change_of_count: int) -> None:
 
 
 def _without_upgrade(scope: Message, receive: Receive, send: Send) -> tuple[Message, Receive, Send]:
-    """Return a handshake as the plain request that it is where nothing can be upgraded to (RFC 9110 section 7.8)."""
+    """Return a handshake as a plain request, for a route without WebSockets (RFC 9110 section 7.8)."""
     request = {**scope, "type": "http", "method": "GET", "scheme": "http"}
 
     async def body() -> Message:

@@ -1,4 +1,4 @@
-"""Retry policies of functions: how long to wait before a failed batch is delivered again, and when to give up."""
+"""Retry policies of functions: delays and number of retries of a failed batch."""
 
 import random
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class RetryPolicy:
     """A function's retry policy.
 
     Attributes:
-        max_retry_count: deliveries after the first, -1 without end.
-        minimum: seconds before the first of them.
-        maximum: upper bound of the delay in seconds; equal to ``minimum`` the delay is fixed.
+        max_retry_count: number of retries, -1 for no limit.
+        minimum: seconds before the first retry.
+        maximum: longest delay in seconds; the delay is fixed if it equals ``minimum``.
     """
 
     max_retry_count: int
@@ -24,11 +24,11 @@ class RetryPolicy:
     maximum: float
 
     def is_exhausted(self, retries: int) -> bool:
-        """Return whether nothing is left after this many retries."""
+        """Return whether no retries remain."""
         return self.max_retry_count != ENDLESS and retries >= self.max_retry_count
 
     def delay(self, retries: int) -> float:
-        """Return the seconds to wait after this many retries: doubling, with jitter, within the bounds."""
+        """Return the delay in seconds before the next retry: exponential, with jitter."""
         if self.minimum >= self.maximum:
             return self.minimum
         base = self.minimum * float(2 ** min(retries, _MAX_EXPONENT))
@@ -36,11 +36,11 @@ class RetryPolicy:
 
 
 REDELIVERY = RetryPolicy(max_retry_count=ENDLESS, minimum=0.5, maximum=30)
-"""For functions that declare no policy: the embedded hub stays at-least-once."""
+"""Policy of functions without one, for at-least-once delivery."""
 
 
 def read_retry_policy(options: Any) -> RetryPolicy | None:
-    """Return the policy that the worker library reports for a function, None where it declares none."""
+    """Return the retry policy of a function from the worker library, None if it has none."""
     if options is None:
         return None
     if options.retry_strategy == "fixed_delay":

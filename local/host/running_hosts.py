@@ -1,45 +1,54 @@
-"""Records where a local host serves, for commands over the same data directory.
+"""Records and locks of the hosts that run over a data directory.
 
-A command sends an API key to the recorded address, so the record must be the host's own and the host must still run: a
-port that a dead host has left may belong to another process by now. Each host therefore holds a lock on its record. The
-operating system releases the lock with the process, also after ``kill -9``.
+A command sends an API key to the recorded address. The host must therefore still run, because another process can
+listen on the port of a stopped host. Each host holds a lock on its record, which the operating system releases with the
+process, even after ``kill -9``.
 """
 
+import asyncio
 import contextlib
 import fcntl
 import json
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
+
+from local.errors import StartError
 
 _FOLDER = "hosts"
 _SUFFIX = ".json"
+_LOCK_WAIT_SECONDS = 6.0
+"""A host that is stopping has ended after this time."""
+
+_POLL_SECONDS = 0.1
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
 class RunningHost:
-    """The record of a host.
+    """Record of a running host.
 
     Attributes:
         address: base address of the host, such as ``http://127.0.0.1:7071``.
-        record: the file that the host has locked.
+        record: the record file, locked by the host.
     """
 
     address: str
     record: Path
 
     def is_running(self) -> bool:
-        """Return whether the host still runs, so that its port is no other process's."""
+        """Return whether the host still runs."""
         return _read(self.record) == self
 
 
 @contextlib.contextmanager
 def record_host(data_dir: Path, address: str) -> Iterator[None]:
-    """Record a host's address while the block runs, and remove the records of hosts that have ended.
+    """Record a host's address during the block, and remove the records of stopped hosts.
 
     Raises:
         OSError: the data directory cannot be written.
@@ -56,7 +65,7 @@ def record_host(data_dir: Path, address: str) -> Iterator[None]:
         fcntl.flock(file, fcntl.LOCK_EX)
         json.dump({"address": address}, file)
         file.flush()
-        # Only now may others find it: a record is complete and locked from its first moment.
+        # The rename publishes a record that is complete and locked.
         draft.rename(record)
         try:
             yield
@@ -65,13 +74,13 @@ def record_host(data_dir: Path, address: str) -> Iterator[None]:
 
 
 def find_host(data_dir: Path) -> RunningHost | None:
-    """Return a host that runs over a data directory, None if there is none."""
+    """Return a host that runs over a data directory, if any."""
     records = sorted((data_dir / _FOLDER).glob("*" + _SUFFIX))
     return next((host for host in map(_read, records) if host is not None), None)
 
 
 def _read(path: Path) -> RunningHost | None:
-    """Return the host that holds a record, None for a stale record and for a file that is not a host's."""
+    """Return the host of a record, None for stale and invalid records."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -86,7 +95,7 @@ def _read(path: Path) -> RunningHost | None:
 
 
 def _is_own(found: os.stat_result, path: Path) -> bool:
-    """Return whether only this user, or the owner of the data directory, can have written a record."""
+    """Return whether only this user or the owner of the data directory can write a record."""
     trusted = {os.geteuid(), path.parent.parent.stat().st_uid}
     return stat.S_ISREG(found.st_mode) and found.st_uid in trusted and not found.st_mode & _WRITABLE_BY_OTHERS
 
@@ -97,3 +106,30 @@ def _is_locked(descriptor: int) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+async def claim_data_dir(data_dir: Path) -> TextIO:
+    """Lock a data directory until the returned file is closed or the process ends.
+
+    Raises:
+        StartError: another host has the lock and does not stop.
+    """
+    claim = (data_dir / "host.lock").open("a")
+    deadline = time.monotonic() + _LOCK_WAIT_SECONDS
+    while not _try_lock(claim):
+        if time.monotonic() > deadline:
+            claim.close()
+            raise StartError(
+                f"another host runs the query engine of the data directory {data_dir}; "
+                "stop that host, or set another folder with --data-dir (DATA_DIR)"
+            )
+        await asyncio.sleep(_POLL_SECONDS)
+    return claim
+
+
+def _try_lock(claim: TextIO) -> bool:
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

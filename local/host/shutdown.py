@@ -1,20 +1,20 @@
-"""The host's end: what every loop of it waits on."""
+"""Shutdown signal of the host."""
 
 import asyncio
 
 
 class ShutdownSignal:
-    """Set once, when the host is to stop."""
+    """Signal that is set once when the host stops."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def set(self) -> None:
-        """Tell every waiter that the host stops."""
+        """Signal that the host stops."""
         self._event.set()
 
     def is_set(self) -> bool:
-        """Return whether the host stops."""
+        """Return whether the host is stopping."""
         return self._event.is_set()
 
     async def wait(self) -> None:
@@ -22,7 +22,7 @@ class ShutdownSignal:
         await self._event.wait()
 
     async def wait_for(self, seconds: float) -> bool:
-        """Wait so many seconds, or until the host stops; return whether it stops."""
+        """Wait for a number of seconds or until the host stops; return whether it stops."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()

@@ -1,12 +1,13 @@
-"""Timer functions: when they are due, and the loop that runs each of them, never twice at once."""
+"""Timer functions: schedules, status and a loop for each function."""
 
 import asyncio
 import json
+import threading
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from local.host.shutdown import ShutdownSignal
-from local.host.timer_status import Occurrence, TimerStatusFile
 from local.host.worker import FunctionFailed, LoadedFunction, invoke
 from local.host.worker_protocol import TypedData
 from shared.background.schedules import Schedule
@@ -16,48 +17,99 @@ from shared.timestamps import now
 _LOGGER = get_logger("local.timers")
 _MONITORED = timedelta(minutes=1)
 _MAX_SLEEP = 30.0
-"""Seconds; the clock of a desk machine may be set, or stand still while it sleeps."""
+"""Seconds; short, because the system clock may change or the machine may sleep."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimerSetting:
-    """What a timer function declares: its schedule, and whether it also runs when the host starts."""
+    """Declaration of a timer function: its schedule, and whether it runs at the start."""
 
     function: LoadedFunction
     schedule: Schedule
     run_on_startup: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """Last run and next due time of a timer."""
+
+    last: datetime
+    next: datetime
+
+    def document(self) -> dict[str, str]:
+        """Return the occurrence in the format of the Functions host."""
+        return {"Last": self.last.isoformat(), "Next": self.next.isoformat(), "LastUpdated": self.last.isoformat()}
+
+
+class TimerStatusFile:
+    """JSON file with the occurrences of all timers; an unreadable file counts as empty."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._documents = self._load()
+
+    def read(self, name: str) -> Occurrence | None:
+        """Return a timer's occurrence, None if it never ran."""
+        try:
+            document = self._documents[name]
+            return Occurrence(datetime.fromisoformat(document["Last"]), datetime.fromisoformat(document["Next"]))
+        except (KeyError, ValueError, TypeError):
+            return None
+
+    def write(self, name: str, occurrence: Occurrence) -> None:
+        """Store a timer's occurrence; the file is replaced atomically.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        with self._lock:
+            self._documents[name] = occurrence.document()
+            new = self._path.with_suffix(".new")
+            new.write_text(json.dumps(self._documents))
+            new.replace(self._path)
+
+    def _load(self) -> dict[str, dict[str, str]]:
+        try:
+            documents = json.loads(self._path.read_text())
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            _LOGGER.warning("the status of timers is lost: %s", error)
+            return {}
+        return documents if isinstance(documents, dict) else {}
+
+
 class Timer:
-    """Runs one timer function on its schedule and when asked to."""
+    """Runner of one timer function, on its schedule and on request; runs never overlap."""
 
     def __init__(self, setting: TimerSetting, statuses: TimerStatusFile, stopping: ShutdownSignal) -> None:
         self._setting = setting
         self._statuses = statuses
         self._stopping = stopping
         self._running = asyncio.Lock()
-        self._asked: set[asyncio.Task[None]] = set()
-        # As the Functions host: what runs more often than every minute leaves no status behind and is never past due.
+        self._requested_runs: set[asyncio.Task[None]] = set()
+        # As on the Functions host, timers with an interval below a minute have no status and are never past due.
         self._monitored = setting.schedule.interval(now()) >= _MONITORED
 
     async def run(self) -> None:
-        """Run the function whenever it is due, until the host stops; waits for runs that were asked for."""
-        due, past_due = self._first()
-        while not await self._stopping_before(due):
+        """Run the function on its schedule until the host stops, then wait for requested runs."""
+        due, past_due = self._first_due()
+        while not await self._stops_before(due):
             await self._invoke(past_due=past_due)
             past_due = False
-            # The clock may stand a little before the instant that has just been served.
+            # The clock may be slightly before the due time that was just served.
             due = self._setting.schedule.next(max(now(), due))
-        await asyncio.gather(*self._asked)
+        await asyncio.gather(*self._requested_runs)
 
     def run_now(self) -> None:
-        """Start the function once, after a run in progress."""
+        """Run the function once, after a current run."""
         task = asyncio.create_task(self._invoke(past_due=False))
-        self._asked.add(task)
-        task.add_done_callback(self._asked.discard)
+        self._requested_runs.add(task)
+        task.add_done_callback(self._requested_runs.discard)
 
-    def _first(self) -> tuple[datetime, bool]:
-        """Return when the function is first due, and whether an occurrence passed while the host was down."""
+    def _first_due(self) -> tuple[datetime, bool]:
+        """Return the first due time, and whether an occurrence was missed while the host was stopped."""
         last = self._statuses.read(self._setting.function.name) if self._monitored else None
         if last is not None and last.next <= now():
             return now(), True
@@ -65,7 +117,7 @@ class Timer:
             return now(), False
         return self._setting.schedule.next(now()), False
 
-    async def _stopping_before(self, due: datetime) -> bool:
+    async def _stops_before(self, due: datetime) -> bool:
         while (remaining := (due - now()).total_seconds()) > 0:
             if await self._stopping.wait_for(min(remaining, _MAX_SLEEP)):
                 return True
@@ -82,9 +134,9 @@ class Timer:
                     "a timer failed: %s", failure, extra=fields(function=function.name, exception=failure.stack_trace)
                 )
             if self._monitored:
-                await self._note(started)
+                await self._store_status(started)
 
-    async def _note(self, started: datetime) -> None:
+    async def _store_status(self, started: datetime) -> None:
         occurrence = Occurrence(started, self._setting.schedule.next(now()))
         try:
             await asyncio.to_thread(self._statuses.write, self._setting.function.name, occurrence)

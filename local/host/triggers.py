@@ -1,4 +1,4 @@
-"""Sorts an app's functions by trigger: routes, timers and event hubs, each with its app settings filled in."""
+"""Functions of an app by trigger: routes, timers and event hubs, with resolved app settings."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -16,15 +16,15 @@ from shared.telemetry.models import IMPULSES_HUB
 
 _LOGGER = get_logger("local.triggers")
 _OTHER_READERS = {IMPULSES_HUB: frozenset({"adx"})}
-"""Consumer groups that are no functions: the query table."""
+"""Consumer groups that do not belong to functions: the query table."""
 
-_GATHERS = {(IMPULSES_HUB, "archive"): 1.0}
-"""Seconds in which events gather for a consumer group whose work goes by the batch: here a file for each connection."""
+_COLLECT_SECONDS = {(IMPULSES_HUB, "archive"): 1.0}
+"""Wait after partial batches, for consumer groups with a high cost per batch: the archive writes files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """The functions of an app by what triggers them."""
+    """Functions of an app by trigger."""
 
     functions: Mapping[str, LoadedFunction]
     routes: RouteTable
@@ -32,18 +32,18 @@ class Triggers:
     event_hubs: tuple[EventHubSetting, ...]
 
     def groups(self) -> dict[str, frozenset[str]]:
-        """Return by hub the consumer groups that must have read an event before it may be deleted."""
+        """Return the consumer groups by hub that must read an event before its deletion."""
         groups: dict[str, frozenset[str]] = dict(_OTHER_READERS)
         for setting in self.event_hubs:
             groups[setting.hub] = groups.get(setting.hub, frozenset()) | {setting.group}
         return groups
 
 
-def sort(functions: Iterable[LoadedFunction], host_json: HostJson) -> Triggers:
-    """Return the functions by trigger; a trigger that this host does not know is logged and left out.
+def sort_functions(functions: Iterable[LoadedFunction], host_json: HostJson) -> Triggers:
+    """Return the functions by trigger; unsupported triggers are logged and ignored.
 
     Raises:
-        StartError: a route, schedule or app setting that is wrong.
+        StartError: a route, schedule or app setting is invalid.
     """
     by_name = {function.name: function for function in functions}
     routes = RouteTable()
@@ -61,14 +61,16 @@ def sort(functions: Iterable[LoadedFunction], host_json: HostJson) -> Triggers:
             case "eventHubTrigger":
                 hubs.append(_event_hub(function))
             case "orchestrationTrigger" | "activityTrigger":
-                pass  # the Durable Task stand-in finds them by itself
+                pass  # the Durable Task emulator runs them
             case kind:
-                _LOGGER.warning("the local host has no such trigger", extra=fields(function=function.name, kind=kind))
+                _LOGGER.warning(
+                    "the local host does not support this trigger", extra=fields(function=function.name, kind=kind)
+                )
     return Triggers(by_name, routes, tuple(timers), tuple(hubs))
 
 
 def is_disabled(name: str) -> bool:
-    """Return whether an app setting disables a function: ``AzureWebJobs.NAME.Disabled``, or ``__`` for each dot.
+    """Return whether ``AzureWebJobs.NAME.Disabled`` (or with ``__`` for dots) disables a function.
 
     See learn.microsoft.com/azure/azure-functions/disable-function.
     """
@@ -94,5 +96,5 @@ def _event_hub(function: LoadedFunction) -> EventHubSetting:
         group=group,
         many=str(trigger.get("cardinality", "many")).lower() == "many",
         binary=str(trigger.get("dataType", "")).lower() == "binary",
-        gathers=_GATHERS.get((hub, group), 0.0),
+        collect_seconds=_COLLECT_SECONDS.get((hub, group), 0.0),
     )

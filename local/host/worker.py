@@ -1,4 +1,4 @@
-"""Drives the worker library in process: indexes a function app and invokes its functions."""
+"""In-process calls of the worker library, which loads a function app and invokes its functions."""
 
 import asyncio
 import json
@@ -23,15 +23,15 @@ _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 @dataclass(frozen=True, slots=True)
 class LoadedFunction:
-    """A function of the app.
+    """Function of the app.
 
     Attributes:
-        name: unique in the app.
-        function_id: what the worker library calls it by.
-        trigger: its trigger binding, as the decorators describe it.
-        retry: its retry policy, None where it declares none.
-        clients: its durable client bindings: name, and the task hub it names or None.
-        inputs: what its input bindings receive with each call, by name.
+        name: unique name in the app.
+        function_id: id in the worker library.
+        trigger: trigger binding, as the decorators describe it.
+        retry: retry policy, None if it declares none.
+        clients: durable client bindings: name, and the task hub or None.
+        inputs: values of its input bindings by name.
     """
 
     name: str
@@ -48,18 +48,18 @@ class LoadedFunction:
 
 
 class FunctionFailed(Exception):  # noqa: N818  an event in the app's life, not an error of the host
-    """A function raised; carries what only the log may show."""
+    """Exception of a function, with the stack trace for the log."""
 
     def __init__(self, message: str, stack_trace: str) -> None:
         super().__init__(message)
         self.stack_trace = stack_trace
 
 
-async def index(folder: Path) -> tuple[LoadedFunction, ...]:
+async def load_app(folder: Path) -> tuple[LoadedFunction, ...]:
     """Import the function app of a folder and return its functions. Works once per process.
 
     Raises:
-        StartError: the app cannot be imported or indexed; the text is the real exception.
+        StartError: the app cannot be imported or indexed; the text has the original exception.
     """
     if not (folder / "function_app.py").is_file():
         raise StartError(f"there is no function_app.py in {folder}")
@@ -76,7 +76,7 @@ async def index(folder: Path) -> tuple[LoadedFunction, ...]:
     for entry in metadata:
         load = protos.RpcFunctionMetadata(function_id=entry.function_id)
         await runtime.function_load_request(protos.WorkerRequest(function_load_request=load))
-    return tuple(_loaded(entry) for entry in metadata)
+    return tuple(_to_loaded_function(entry) for entry in metadata)
 
 
 async def invoke(
@@ -87,18 +87,18 @@ async def invoke(
     traceparent: str = "",
     retry: RetryContext | None = None,
 ) -> TypedData | None:
-    """Call a function and return its ``$return`` value, None when it has none.
+    """Call a function and return its ``$return`` value, if any.
 
     Args:
-        function: one that ``index`` returned.
-        data: what triggered it.
-        metadata: what the trigger knows beside it.
-        traceparent: the caller's W3C trace context, empty where it sent none. The invocation is given the same: this
-            host makes no spans, so none stands between the caller and the function.
-        retry: which attempt this is.
+        function: one that ``load_app`` returned.
+        data: input of its trigger.
+        metadata: trigger metadata.
+        traceparent: the caller's W3C trace context, or empty. It is passed unchanged, because this host creates no
+            spans.
+        retry: number of the attempt.
 
     Raises:
-        FunctionFailed: the function raised, or returned what its bindings cannot take.
+        FunctionFailed: the function raised, or its result does not fit its bindings.
     """
     call = InvocationRequest(function.function_id, str(uuid.uuid4()), ParameterBinding(function.trigger["name"], data))
     call.trace_context.trace_parent = traceparent if _TRACEPARENT.fullmatch(traceparent) else ""
@@ -107,7 +107,7 @@ async def invoke(
         call.trigger_metadata = dict(metadata)
     if retry is not None:
         call.retry_context = retry
-    answer = await _guarded(protos.WorkerRequest(invocation_request=call))
+    answer = await _call_library(protos.WorkerRequest(invocation_request=call))
     if answer.result.status != protos.StatusResult.Success:
         failure = answer.result.exception
         raise FunctionFailed(failure.message, failure.stack_trace)
@@ -115,8 +115,8 @@ async def invoke(
     return value
 
 
-async def _guarded(request: protos.WorkerRequest) -> Any:
-    """Call the worker library, which lets through what is no ``Exception``; the host must not end with one function."""
+async def _call_library(request: protos.WorkerRequest) -> Any:
+    """Call the worker library; convert ``SystemExit`` and ``CancelledError``, which would stop the host."""
     try:
         return await runtime.invocation_request(request)
     except SystemExit as error:
@@ -128,7 +128,7 @@ async def _guarded(request: protos.WorkerRequest) -> Any:
         raise FunctionFailed("CancelledError: the function was cancelled from within", traceback.format_exc()) from None
 
 
-def _loaded(entry: Any) -> LoadedFunction:
+def _to_loaded_function(entry: Any) -> LoadedFunction:
     bindings: Sequence[dict[str, Any]] = [json.loads(text) for text in entry.raw_bindings]
     trigger = next((binding for binding in bindings if binding["type"].endswith("Trigger")), None)
     if trigger is None:

@@ -1,4 +1,4 @@
-"""The messages that the worker library exchanges with its host, as plain classes: it asks for nothing but attributes.
+"""Messages between the worker library and its host, as plain classes with attributes.
 
 The library is given this module as its ``protos``; the names are those of the Functions language worker protocol
 (github.com/Azure/azure-functions-language-worker-protobuf).
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 
 class _Message:
-    """A message of the protocol: the fields that its maker names, as attributes."""
+    """Message of the protocol, with its fields as attributes."""
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
@@ -26,14 +26,14 @@ class BindingInfo(_Message):
 
 
 class StatusResult(_Message):
-    """Whether a call worked, and the exception when it did not."""
+    """Result of a call, with the exception if it failed."""
 
     Failure: ClassVar[int] = 0
     Success: ClassVar[int] = 1
 
 
 class WorkerInitResponse(_Message):
-    """The answer to the first call; its failure is the app's failure to index."""
+    """Reply to the first call; it fails if the app cannot be indexed."""
 
 
 class WorkerMetadata(_Message):
@@ -41,19 +41,19 @@ class WorkerMetadata(_Message):
 
 
 class RpcFunctionMetadata(_Message):
-    """A function: id, name, bindings as JSON texts, retry options."""
+    """Function: id, name, bindings as JSON texts, retry options."""
 
 
 class FunctionMetadataResponse(_Message):
-    """Every function of the app."""
+    """All functions of the app."""
 
 
 class FunctionLoadResponse(_Message):
-    """The answer to loading one function."""
+    """Reply to the load of a function."""
 
 
 class InvocationResponse(_Message):
-    """The answer to an invocation."""
+    """Reply to an invocation."""
 
 
 class RpcException(_Message):
@@ -102,7 +102,7 @@ class _SameSite:
     ExplicitNone = "None"
 
 
-setattr(_SameSite, "None", "")  # a keyword; what the worker library calls a cookie without the attribute
+setattr(_SameSite, "None", "")  # a keyword; the worker library's name for a cookie without the attribute
 
 
 class RpcHttpCookie(_Message):
@@ -116,7 +116,7 @@ class RpcHttp(_Message):
 
 
 class TypedData:
-    """A value with its kind: ``TypedData(bytes=b"")``, read back as ``.bytes``."""
+    """Value with its kind: ``TypedData(bytes=b"")`` has the attribute ``bytes``."""
 
     __slots__ = ("kind", "value")
 
@@ -128,7 +128,7 @@ class TypedData:
         return self.kind
 
     @property
-    def TypedData(self) -> "TypedData":  # noqa: N802  the library asks for it first, and an exception costs time
+    def TypedData(self) -> "TypedData":  # noqa: N802  the library reads it first, and an exception is slow
         """Return itself."""
         return self
 
@@ -148,7 +148,7 @@ class ParameterBinding:
         self.data = data
 
     def WhichOneof(self, _group: str) -> str:  # noqa: N802  the protocol's name
-        """Return the one way in which values travel here."""
+        """Return the only kind of value."""
         return "data"
 
 
@@ -164,7 +164,7 @@ class TraceContext:
 
 
 class RetryContext:
-    """Which attempt an invocation is."""
+    """Attempt number of an invocation."""
 
     __slots__ = ("exception", "max_retry_count", "retry_count")
 
@@ -189,7 +189,7 @@ class InvocationRequest:
 
 
 class WorkerRequest:
-    """The envelope of a call: its content under ``request``, its surroundings in ``properties``."""
+    """Envelope of a call: its content in ``request``, and ``properties``."""
 
     __slots__ = ("properties", "request")
 

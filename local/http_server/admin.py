@@ -1,4 +1,4 @@
-"""The host's administration: run a timer function now."""
+"""Administration API of the host: runs a timer function on request."""
 
 import ipaddress
 import json
@@ -13,35 +13,35 @@ _FUNCTIONS = "/admin/functions/"
 
 
 class Admin:
-    """Answers ``POST /admin/functions/{name}``, as the Functions host does, to callers on this machine only."""
+    """Handler of ``POST /admin/functions/{name}`` for callers on this machine, as on the Functions host."""
 
     def __init__(self, functions: Mapping[str, LoadedFunction], timers: Mapping[str, Callable[[], None]]) -> None:
         self._functions = functions
         self._timers = timers
 
     def handle(self, scope: MutableMapping[str, Any], raw_path: str, body: bytes) -> None:
-        """Do what a request under ``/admin/`` asks for.
+        """Handle a request under ``/admin/``.
 
         Raises:
             WorkspaceError: ADMINISTRATION_IS_LOCAL; ROUTE_NOT_FOUND; INVALID_REQUEST.
         """
         if not is_local_request(scope):
-            detail = "The administration answers callers on this machine only."
+            detail = "The administration API accepts callers on this machine only."
             raise WorkspaceError(Kind.FORBIDDEN, "ADMINISTRATION_IS_LOCAL", detail)
         name = raw_path.removeprefix(_FUNCTIONS)
         if scope["method"] != "POST" or not raw_path.startswith(_FUNCTIONS) or name not in self._functions:
-            raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")
+            raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
         if body and not _is_input(body):
-            raise invalid("body", 'JSON such as {"input": ""} is expected, or nothing')
+            raise invalid("body", 'must be empty or JSON such as {"input": ""}')
         if name not in self._timers:
-            raise invalid("name", f"{name} is a {self._functions[name].kind} function; only timers can be run")
+            raise invalid("name", f"{name} is a {self._functions[name].kind} function; only timer functions can be run")
         self._timers[name]()
 
 
 def is_local_request(scope: Mapping[str, Any]) -> bool:
-    """Tell callers on this machine from others, and from web pages that a browser on this machine shows.
+    """Return whether a caller is on this machine and is not a web page in a browser.
 
-    A page whose name was made to resolve to this machine sends no ``Origin`` to it, but its name as ``Host``.
+    A page with a DNS name that resolves to this machine sends no ``Origin``, but its name as ``Host``.
     """
     if any(name == b"origin" or (name == b"host" and not is_loopback_host(value)) for name, value in scope["headers"]):
         return False

@@ -1,10 +1,12 @@
-"""The ASGI application: turns HTTP requests into invocations and their answers into responses."""
+"""ASGI application that converts HTTP requests to invocations and their results to responses."""
 
 import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import nullcontext
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -12,7 +14,6 @@ from emulators.durable.management_urls import PREFIX
 from emulators.durable.webhooks import WebhookReply, Webhooks
 from local.host.worker import FunctionFailed, invoke
 from local.host.worker_protocol import RpcHttp, TypedData
-from local.http_server import cookies
 from local.http_server.admin import Admin
 from local.http_server.authority import check_host, check_target
 from local.http_server.error_replies import error_reply, request_id
@@ -29,12 +30,12 @@ from shared.http.security_headers import SECURITY_HEADERS
 from shared.observability.logs import fields, get_logger
 
 MAX_BODY_BYTES = 104_857_600
-"""The Functions host's own limit of a request body, 100 MB."""
+"""Limit of a request body on the Functions host, 100 MB."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
+HttpResponse = tuple[int, list[tuple[bytes, bytes]], bytes]
 """Status, headers and body."""
 
 _LOGGER = get_logger("local.http")
@@ -44,11 +45,11 @@ _OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
 class _ClientDisconnectedError(Exception):
-    """The caller went away before the whole request was here."""
+    """The caller disconnected before the request was complete."""
 
 
 class HttpApp:
-    """Serves the HTTP functions of an app, the host's own administration under ``/admin``, and stored files."""
+    """Application with the HTTP functions, the administration API and stored files."""
 
     def __init__(
         self,
@@ -71,29 +72,31 @@ class HttpApp:
         """Serve one request (ASGI 3)."""
         given_id, begun = request_id(scope["headers"]), time.perf_counter()
         send = _add_security_headers(send)
-        answer: Answer | Reply | None
+        response: HttpResponse | Reply | None
         try:
             if scope["raw_path"].startswith(FILES.encode()):
-                answer = await self._file(scope, send, given_id)
+                response = await self._file(scope, send, given_id)
             else:
-                answer = await self._answer(scope, receive, given_id)
+                response = await self._respond(scope, receive, given_id)
         except _ClientDisconnectedError:
             return
         except asyncio.CancelledError:
-            # The host's drain is over, and with this reply so is the task.
-            stopping = WorkspaceError(Kind.UNAVAILABLE, "HOST_STOPPING", "The host stops; send the request again.")
-            answer = error_reply(stopping, given_id, close=True)
+            # The drain has ended; this reply ends the task.
+            stopping = WorkspaceError(
+                Kind.UNAVAILABLE, "HOST_STOPPING", "The host is stopping; send the request again."
+            )
+            response = error_reply(stopping, given_id, close=True)
         except Exception:
             _LOGGER.exception("the host failed", extra=fields(requestId=given_id))
-            answer = error_reply(_failed("The host failed; its log has the reason."), given_id, close=True)
-        if isinstance(answer, Reply):
-            record_rejected_request(_traced_request(scope), given_id, answer, time.perf_counter() - begun)
-            answer = _of_reply(answer)
-        if answer is not None:
-            await _reply(send, *answer)
+            response = error_reply(_internal_error("The host failed; see its log."), given_id, close=True)
+        if isinstance(response, Reply):
+            record_rejected_request(_traced_request(scope), given_id, response, time.perf_counter() - begun)
+            response = _to_response(response)
+        if response is not None:
+            await _reply(send, *response)
 
     async def _file(self, scope: Message, send: Send, given_id: str) -> Reply | None:
-        """Send a stored file and return None, or return the refusal."""
+        """Send a stored file and return None, or return an error reply."""
         try:
             check_host(scope["headers"], scope["http_version"])
             await self._files.serve(scope, send, given_id)
@@ -101,12 +104,12 @@ class HttpApp:
             return error_reply(error, given_id, close=True)
         return None
 
-    async def _answer(self, scope: Message, receive: Receive, given_id: str) -> Answer | Reply:
-        """Return the answer to a request; a Reply is the host's own refusal."""
+    async def _respond(self, scope: Message, receive: Receive, given_id: str) -> HttpResponse | Reply:
+        """Return the response to a request; a ``Reply`` is an error of the host."""
         try:
             check_host(scope["headers"], scope["http_version"])
             check_target(scope["raw_path"].decode("latin-1"))
-            body = await _body(scope["headers"], receive)
+            body = await _read_body(scope["headers"], receive)
         except WorkspaceError as error:
             return error_reply(error, given_id, close=True)
         try:
@@ -114,36 +117,36 @@ class HttpApp:
         except WorkspaceError as error:
             return error_reply(error, given_id)
 
-    async def _dispatch(self, scope: Message, body: bytes, given_id: str) -> Answer:
-        """Return the answer to a whole request."""
+    async def _dispatch(self, scope: Message, body: bytes, given_id: str) -> HttpResponse:
+        """Return the response to a complete request."""
         raw_path = scope["raw_path"].decode("latin-1")
         if raw_path.startswith("/admin/"):
             self._admin.handle(scope, raw_path, body)
             return 202, [(b"x-request-id", given_id.encode())], b""
         if self._webhooks is not None and raw_path.startswith(PREFIX):
-            return _webhook_answer(await self._webhooks.handle(scope, raw_path, body))
+            return _webhook_response(await self._webhooks.handle(scope, raw_path, body))
         if self._sign_in is not None and raw_path == SIGN_IN:
-            return _signed_in(await self._sign_in.handle(scope["method"], body), given_id)
-        # The app's own door refuses a crowd, too; here that costs a fraction of an invocation.
+            return _sign_in_response(await self._sign_in.handle(scope["method"], body), given_id)
+        # The app also sheds load; a rejection here avoids the cost of an invocation.
         async with nullcontext() if self._load_shedder is None else self._load_shedder.admit(raw_path):
             match = self._match(raw_path, scope["method"])
-            return await _invoke(match, _request(scope, raw_path, match, body), given_id)
+            return await _invoke(match, _build_request(scope, raw_path, match, body), given_id)
 
     def _match(self, raw_path: str, method: str) -> RouteMatch:
         match = self._routes.match(raw_path, method)
         if match is None:
-            raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")
+            raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
         return match
 
 
-async def _invoke(match: RouteMatch, request: RpcHttp, given_id: str) -> Answer:
-    """Return a function's answer; its failure is told to the log, and only that there was one to the caller."""
+async def _invoke(match: RouteMatch, request: RpcHttp, given_id: str) -> HttpResponse:
+    """Return the response of a function; log the details of a failure, which the caller does not see."""
     name = match.function.name
     try:
-        answer = await invoke(
+        response = await invoke(
             match.function, TypedData(http=request), traceparent=request.headers.get("traceparent", "")
         )
-        return _response(answer, is_head=request.method == "HEAD")
+        return _function_response(response, is_head=request.method == "HEAD")
     except FunctionFailed as failure:
         _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
             "a function failed: %s",
@@ -151,27 +154,27 @@ async def _invoke(match: RouteMatch, request: RpcHttp, given_id: str) -> Answer:
             extra=fields(function=name, exception=failure.stack_trace, requestId=given_id),
         )
     except Exception:
-        _LOGGER.exception("a function's response cannot be sent", extra=fields(function=name, requestId=given_id))
-    raise _failed("The function failed; the log has the reason.")
+        _LOGGER.exception("the response of a function cannot be sent", extra=fields(function=name, requestId=given_id))
+    raise _internal_error("The function failed; see the log.")
 
 
-def _signed_in(document: Mapping[str, Any], given_id: str) -> Answer:
+def _sign_in_response(document: Mapping[str, Any], given_id: str) -> HttpResponse:
     headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
     return 200, [*headers, (b"x-request-id", given_id.encode())], json.dumps(document).encode()
 
 
-def _webhook_answer(answered: WebhookReply) -> Answer:
-    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answered.headers.items()]
-    if answered.document is None:
-        return answered.status, headers, b""
-    body = json.dumps(answered.document).encode()
-    return answered.status, [*headers, (b"content-type", b"application/json; charset=utf-8")], body
+def _webhook_response(reply: WebhookReply) -> HttpResponse:
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
+    if reply.document is None:
+        return reply.status, headers, b""
+    body = json.dumps(reply.document).encode()
+    return reply.status, [*headers, (b"content-type", b"application/json; charset=utf-8")], body
 
 
-async def _body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> bytes:
+async def _read_body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> bytes:
     for name, value in headers:
         if name == b"content-length" and int(value) > MAX_BODY_BYTES:
-            raise _too_large()
+            raise _body_too_large()
     message = await receive()
     if message["type"] == "http.disconnect":
         raise _ClientDisconnectedError
@@ -186,20 +189,20 @@ async def _body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> byt
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > MAX_BODY_BYTES:
-            raise _too_large()
+            raise _body_too_large()
     return b"".join(parts)
 
 
-def _failed(detail: str) -> WorkspaceError:
+def _internal_error(detail: str) -> WorkspaceError:
     return WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", detail)
 
 
-def _too_large() -> WorkspaceError:
-    return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {MAX_BODY_BYTES} bytes.")
+def _body_too_large() -> WorkspaceError:
+    return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must not exceed {MAX_BODY_BYTES} bytes.")
 
 
-def _request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> RpcHttp:
-    headers = _headers(scope["headers"])
+def _build_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> RpcHttp:
+    headers = _join_headers(scope["headers"])
     query = scope["query_string"].decode("latin-1")
     host = headers.get("host") or "{}:{}".format(*scope["server"])
     return RpcHttp(
@@ -207,13 +210,13 @@ def _request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> R
         url=f"{scope['scheme']}://{host}{raw_path}{'?' if query else ''}{query}",
         headers=headers,
         params=match.parameters,
-        query=_query(query) if query else {},
+        query=_join_query(query) if query else {},
         body=TypedData(bytes=body),
     )
 
 
-def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by lower-case name; repeated ones are joined, as the Functions host does."""
+def _join_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return headers by lower-case name; repeated ones are joined, as on the Functions host."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
@@ -221,27 +224,27 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-def _query(text: str) -> dict[str, str]:
-    """Return query parameters; repeated ones are joined and empty ones left out, as the Functions host does."""
+def _join_query(text: str) -> dict[str, str]:
+    """Return query parameters; repeated ones are joined and empty ones omitted, as on the Functions host."""
     query: dict[str, str] = {}
     for name, value in parse_qsl(text):
         query[name] = f"{query[name]},{value}" if name in query else value
     return query
 
 
-def _response(answer: TypedData | None, *, is_head: bool) -> Answer:
-    """Return status, headers and body of a function's answer.
+def _function_response(response: TypedData | None, *, is_head: bool) -> HttpResponse:
+    """Return status, headers and body of a function's result.
 
     Raises:
-        ValueError: a status or header that HTTP cannot carry.
+        ValueError: the status or a header is not valid in HTTP.
     """
-    if answer is None:
+    if response is None:
         return 204, [], b""
-    if answer.kind != "http":
-        text = answer.value if isinstance(answer.value, bytes) else str(answer.value).encode()
+    if response.kind != "http":
+        text = response.value if isinstance(response.value, bytes) else str(response.value).encode()
         return 200, [(b"content-type", b"text/plain; charset=utf-8")], text
-    http = answer.value
-    headers = [(b"set-cookie", cookies.header(cookie).encode("latin-1")) for cookie in http.cookies or ()]
+    http = response.value
+    headers = [(b"set-cookie", format_cookie(cookie).encode("latin-1")) for cookie in http.cookies or ()]
     for name, value in http.headers.items():
         lower = name.lower()
         if lower not in _OWN_HEADERS or (is_head and lower == "content-length"):
@@ -249,18 +252,18 @@ def _response(answer: TypedData | None, *, is_head: bool) -> Answer:
     return int(http.status_code), headers, http.body.value
 
 
-def _of_reply(reply: Reply) -> Answer:
+def _to_response(reply: Reply) -> HttpResponse:
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
     return reply.status, headers, reply.body
 
 
 def _traced_request(scope: Message) -> Request:
-    """Return what a trace tells of a request."""
-    return Request(scope["method"], scope["raw_path"].decode("latin-1"), "", _headers(scope["headers"]), b"")
+    """Return the request for its trace span."""
+    return Request(scope["method"], scope["raw_path"].decode("latin-1"), "", _join_headers(scope["headers"]), b"")
 
 
 def _add_security_headers(send: Send) -> Send:
-    """Return what sends and adds the headers that every reply has."""
+    """Return a send function that adds the security headers."""
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -278,3 +281,24 @@ async def _reply(send: Send, status: int, headers: list[tuple[bytes, bytes]], bo
         headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def format_cookie(cookie: Any) -> str:
+    """Return the Set-Cookie header of a cookie (RFC 6265 section 4.1)."""
+    parts = [f"{cookie.name}={cookie.value}"]
+    if cookie.expires is not None:
+        instant = datetime.fromtimestamp(cookie.expires.value.seconds, UTC)
+        parts.append(f"Expires={format_datetime(instant, usegmt=True)}")
+    if cookie.max_age is not None:
+        parts.append(f"Max-Age={int(cookie.max_age.value)}")
+    if cookie.domain is not None and cookie.domain.value:
+        parts.append(f"Domain={cookie.domain.value}")
+    if cookie.path is not None and cookie.path.value:
+        parts.append(f"Path={cookie.path.value}")
+    if cookie.secure is not None and cookie.secure.value:
+        parts.append("Secure")
+    if cookie.http_only is not None and cookie.http_only.value:
+        parts.append("HttpOnly")
+    if cookie.same_site:
+        parts.append(f"SameSite={cookie.same_site}")
+    return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""Which host a request is for (RFC 9112 sections 3.2 and 3.3)."""
+"""Validation of the host and target of a request (RFC 9112 sections 3.2 and 3.3)."""
 
 import ipaddress
 import re
@@ -8,7 +8,7 @@ from shared.errors import invalid
 
 _ABSOLUTE = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*+)://([^/?#]*+)(.*+)", re.DOTALL)
 _SCHEMES = frozenset({b"http", b"https"})
-# RFC 3986 section 3.2: an IP literal, or a registered name that is not empty, and a port.
+# RFC 3986 section 3.2: an IP literal or a non-empty registered name, and a port.
 _AUTHORITY = re.compile(
     r"(?:\[(?P<literal>[0-9A-Fa-f:.]+)\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+)(?::(?P<port>[0-9]{0,5}))?", re.ASCII
 )
@@ -16,9 +16,9 @@ _HIGHEST_PORT = 65_535
 
 
 def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> None:
-    """Return when a request names its host as it must: once, as ``host`` or ``host:port``; HTTP/1.0 may leave it out.
+    """Check that a request has one valid Host header, which is optional in HTTP/1.0.
 
-    A function's URL is made from it, so nothing in it may read as the begin of a path or a query.
+    Function URLs contain the host, so it must not contain the start of a path or query.
 
     Args:
         headers: with names in lower case.
@@ -31,9 +31,9 @@ def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> Non
     if not hosts and http_version == "1.0":
         return
     if len(hosts) != 1:
-        raise invalid("Host", f"the header is expected once, and there are {len(hosts)}")
+        raise invalid("Host", f"must be sent exactly once, not {len(hosts)} times")
     if not _is_authority(hosts[0]):
-        raise invalid("Host", "host or host:port is expected (RFC 9110 section 7.2)")
+        raise invalid("Host", "must be host or host:port (RFC 9110 section 7.2)")
 
 
 def _is_authority(host: str) -> bool:
@@ -47,7 +47,7 @@ def _is_authority(host: str) -> bool:
 
 
 def is_loopback_host(host: bytes) -> bool:
-    """Return whether a ``Host`` is a loopback address or ``localhost``, with any port or none; no resolver is asked."""
+    """Return whether a ``Host`` is a loopback address or ``localhost``, without DNS resolution."""
     text = host.decode("latin-1").lower()
     name = text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
     try:
@@ -57,25 +57,25 @@ def is_loopback_host(host: bytes) -> bool:
 
 
 def check_target(raw_path: str) -> None:
-    """Return when a request target names a path; ``OPTIONS *``, which means the host as a whole, has no function.
+    """Check that a request target has a path; ``OPTIONS *`` is not supported.
 
     Raises:
         WorkspaceError: INVALID_REQUEST.
     """
     if not raw_path.startswith("/"):
-        raise invalid("request target", "a path or an absolute URL is expected")
+        raise invalid("request target", "must be a path or an absolute URL")
 
 
 def split_target(target: bytes) -> tuple[bytes | None, bytes]:
-    """Return the host that an absolute-form request target names, None in other forms, and the target without it.
+    """Return the host of an absolute-form request target, None for other forms, and the target without it.
 
     Raises:
-        WorkspaceError: INVALID_REQUEST: its scheme is not http or https.
+        WorkspaceError: INVALID_REQUEST if its scheme is not http or https.
     """
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:
         return None, target
     if absolute[1].lower() not in _SCHEMES:
-        raise invalid("request target", "a path or an http or https URL is expected")
+        raise invalid("request target", "must be a path or an http or https URL")
     rest = absolute[3]
     return absolute[2], rest if rest.startswith(b"/") else b"/" + rest

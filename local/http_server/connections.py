@@ -1,4 +1,4 @@
-"""One connection of a caller: how long it may take over a request, and how many there may be."""
+"""Connections of callers, with limits on their number and on the time for a request."""
 
 import asyncio
 import resource
@@ -12,9 +12,16 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from local.http_server.authority import split_target
-from local.http_server.error_replies import RawHeaders, error_reply, request_id, serialize_reply, timeout_reply
+from local.http_server.error_replies import (
+    RawHeaders,
+    check_protocol,
+    error_reply,
+    parse_failure,
+    request_id,
+    serialize_reply,
+    timeout_reply,
+)
 from local.http_server.head_limits import HeadSizeCounter
-from local.http_server.spoken import check_protocol, parse_failure
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
 from shared.observability.logs import fields, get_logger
@@ -22,24 +29,24 @@ from shared.observability.logs import fields, get_logger
 _LOGGER = get_logger("local.connections")
 _MAX_CONNECTIONS = 1000
 _STREAMS_SHARE = 0.8
-"""Share of the connections that may be live streams; the rest remains for requests."""
+"""Largest share of live streams; other connections are reserved for requests."""
 _LINGER_SECONDS = 1.0
-"""A refused caller may still be sending; closing at once would reset the connection and lose the reply."""
+"""Delay of a close after an error reply; an immediate close would reset the connection and lose the reply."""
 
 
 def _connections() -> int:
-    """Return how many connections leave the process as many files for everything else."""
+    """Return the connection limit: at most half of the open files of the process."""
     return min(_MAX_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What a caller may take.
+    """Limits of connections.
 
     Attributes:
-        connections: most connections that are open at a time.
-        seconds: longest time for all headers of a request, without a byte of its body, and for a connection before
-            its first request.
+        connections: most open connections.
+        seconds: most seconds for all headers of a request, between bytes of its body, and before the first request of
+            a connection.
     """
 
     connections: int = field(default_factory=_connections)
@@ -47,20 +54,20 @@ class ConnectionLimits:
 
     @property
     def streams(self) -> int:
-        """Most connections that may be WebSockets at a time."""
+        """Most concurrent WebSockets."""
         return int(self.connections * _STREAMS_SHARE)
 
 
 class LimitedConfig(uvicorn.Config):
-    """The server's options, with the limits of its connections."""
+    """Options of the server, with connection limits."""
 
     limits: ConnectionLimits
     idle_order: "OrderedDict[HttpConnection, None]"
-    """The connections without WebSocket; the one that was silent for longest comes first."""
+    """Connections without WebSockets, longest idle first."""
 
 
 class _Stage(Enum):
-    """What of a request is expected next."""
+    """Part of a request that is expected next."""
 
     NOTHING = auto()
     HEADERS = auto()
@@ -68,7 +75,7 @@ class _Stage(Enum):
 
 
 class HttpConnection(HttpToolsProtocol):
-    """uvicorn's connection, which gives up callers that stop in the middle of a request."""
+    """uvicorn connection with timeouts for incomplete requests."""
 
     def __init__(
         self,
@@ -83,14 +90,14 @@ class HttpConnection(HttpToolsProtocol):
         self._stage = _Stage.NOTHING
         self._begun = self._heard = self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
-        self._refused = False
+        self._is_rejected = False
         self._upgraded = False
         self._sizes = HeadSizeCounter()
         self._data = b""
         self._fault: WorkspaceError | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Accept a connection; when there are too many, close a silent one for it, or refuse it when all are busy."""
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the type in uvicorn
+        """Accept a connection; at the limit, close an idle one, or reject the new one if all are busy."""
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)
         if full and not self._make_room():
@@ -100,15 +107,15 @@ class HttpConnection(HttpToolsProtocol):
         self._start_timer(self._limits.seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Release the connection."""
         self._idle_order.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on."""
-        if self._refused:
+        """Handle received data."""
+        if self._is_rejected:
             return
         self._heard = self.loop.time()
         self._idle_order.move_to_end(self)
@@ -120,35 +127,35 @@ class HttpConnection(HttpToolsProtocol):
             self._start_timer(self._limits.seconds)
 
     def on_message_begin(self) -> None:
-        """Note that a request begins."""
+        """Handle the start of a request."""
         self._stage = _Stage.HEADERS
         self._begun = self._heard
         self._sizes.begin()
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """Take a part of the request target."""
+        """Handle a part of the request target."""
         self._sizes.add_target(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; a trailer is counted and let go, it must not pass for a header (RFC 9110 section 6.5.1)."""
+        """Handle a header; count and drop trailers, which must not become headers (RFC 9110 section 6.5.1)."""
         self._sizes.add_header(name, value)
         if self._stage is not _Stage.BODY:
             super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
-        self._sizes.tell()
+        """Handle a part of the body."""
+        self._sizes.note_output()
         super().on_body(body)
 
     def on_headers_complete(self) -> None:
-        """Note that a body may follow; a host in the request target goes before the header (RFC 9112 section 3.2.2)."""
+        """Handle the end of the headers; a host in the request target overrides the header (RFC 9112 section 3.2.2)."""
         try:
             check_protocol(self.parser.get_http_version(), self.headers)
             host, self.url = split_target(self.url)
         except WorkspaceError as error:
-            # The parser tells whoever feeds it of an error of its own, not of this one.
+            # The parser replaces this error by one of its own.
             self._fault = error
             raise
         if host is not None:
@@ -157,13 +164,13 @@ class HttpConnection(HttpToolsProtocol):
         self._stage = _Stage.BODY
 
     def on_message_complete(self) -> None:
-        """Note that the request is whole."""
-        self._sizes.tell()
+        """Handle the end of a request."""
+        self._sizes.note_output()
         self._stage = _Stage.NOTHING
         super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
-        """Leave the connection to the WebSocket protocol, unless too many are WebSockets already."""
+        """Switch to the WebSocket protocol, unless the limit of WebSockets is reached."""
         if sum(not isinstance(each, HttpConnection) for each in self.connections) >= self._limits.streams:
             self._reject_stream()
             return
@@ -175,7 +182,7 @@ class HttpConnection(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP or too large, unless that would be taken for the answer to an earlier request."""
+        """Reply with an error, unless an earlier request still waits for its response."""
         begun = b"" if self._stage is _Stage.BODY else self._data
         error = self._fault or self._sizes.error or parse_failure(begun, msg.rstrip("."))
         if self._may_reply():
@@ -184,32 +191,32 @@ class HttpConnection(HttpToolsProtocol):
             self.transport.close()
 
     def _reject_head(self) -> None:
-        if not self._refused:
+        if not self._is_rejected:
             self.send_400_response("")
 
     def _start_timer(self, seconds: float) -> None:
         self._timer = self.loop.call_later(seconds, self._check_deadline)
 
     def _check_deadline(self) -> None:
-        """Give the caller up when it has used its time; time that it waits for an answer is not its own."""
+        """Close the connection if the caller exceeded its time; time spent waiting for a response does not count."""
         self._timer = None
         if self.transport.is_closing():
             return
         now = self.loop.time()
         if self._is_waiting_for_us():
             self._begun = self._heard = now
-        left = (self._begun if self._stage is _Stage.HEADERS else self._heard) + self._limits.seconds - now
-        if left > 0:
-            self._start_timer(left)
+        remaining = (self._begun if self._stage is _Stage.HEADERS else self._heard) + self._limits.seconds - now
+        if remaining > 0:
+            self._start_timer(remaining)
         elif self._stage is _Stage.NOTHING:
             self.transport.close()
         else:
             part = self._stage.name.lower()
-            _LOGGER.info("a request does not arrive; its connection is closed", extra=fields(part=part))
+            _LOGGER.info("a request is incomplete; its connection is closed", extra=fields(part=part))
             self._reply_and_end(timeout_reply(f"The {part} of the request did not arrive in time.", self._request_id()))
 
     def _is_waiting_for_us(self) -> bool:
-        """Return whether it is this side that has something to do, or keeps the connection for later."""
+        """Return whether the caller waits for the server, or the connection is idle between requests."""
         if self._stage is _Stage.BODY:
             return bool(self.pipeline) or self.flow.read_paused
         return self._is_answering() or self.timeout_keep_alive_task is not None
@@ -219,7 +226,7 @@ class HttpConnection(HttpToolsProtocol):
         return cycle is not None and not cycle.response_complete
 
     def _reply_and_end(self, reply: Reply) -> None:
-        """Reply and close; only close where the reply would come before or into another one."""
+        """Reply and close; only close if the reply would mix with another one."""
         if self._may_reply():
             self._write(reply)
         self.transport.close()
@@ -230,16 +237,16 @@ class HttpConnection(HttpToolsProtocol):
         return not self._is_answering()
 
     def _make_room(self) -> bool:
-        """Close the connection that was silent for longest among those whose caller is to send something.
+        """Close the longest idle connection that waits for data of its caller; return whether there is one.
 
-        Sockets that never send a request, or stop in the middle of one, would otherwise keep everybody else out.
+        Otherwise, sockets without a complete request could block all new callers.
         """
         return any(each.make_way() for each in self._idle_order)
 
     def make_way(self) -> bool:
-        """Close this connection for another one, unless a request of it is being answered; return whether it is."""
+        """Close this connection for a new one, unless it is busy; return whether it is closed."""
         busy = bool(self.pipeline) if self._stage is _Stage.BODY else self._is_answering()
-        if busy or self._refused or self.transport.is_closing():
+        if busy or self._is_rejected or self.transport.is_closing():
             return False
         self.connections.discard(self)
         if self._stage is _Stage.NOTHING:
@@ -249,23 +256,27 @@ class HttpConnection(HttpToolsProtocol):
         return True
 
     def _reject_stream(self) -> None:
-        _LOGGER.warning("too many live streams; one is refused", extra=fields(limit=self._limits.streams))
-        detail = f"The host has {self._limits.streams} live streams open, the most it serves; try again later."
+        _LOGGER.warning(
+            "the limit of live streams is reached; one is rejected", extra=fields(limit=self._limits.streams)
+        )
+        detail = f"The host has reached its limit of {self._limits.streams} live streams; try again later."
         error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail)
         self._reply_and_close(error_reply(error, self._request_id(), close=True))
 
     def _reject_connection(self) -> None:
-        _LOGGER.warning("too many connections; one is refused", extra=fields(limit=self._limits.connections))
+        _LOGGER.warning(
+            "the limit of connections is reached; one is rejected", extra=fields(limit=self._limits.connections)
+        )
         self.connections.discard(self)
         self._reply_and_close(error_reply(_connection_limit_error(), request_id(()), close=True))
 
     def _reply_and_close(self, reply: Reply) -> None:
-        """Reply, and close a little later; what still comes is thrown away."""
-        self._refused = True
+        """Reply, and close after a delay; drop data received until then."""
+        self._is_rejected = True
         if self._timer is not None:
             self._timer.cancel()
         if self._is_answering():
-            # The application waits for the rest of the body; nothing that it says may follow this reply.
+            # The application waits for the rest of the body and must not send after this reply.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self._write(reply)
@@ -281,4 +292,6 @@ class HttpConnection(HttpToolsProtocol):
 
 
 def _connection_limit_error() -> WorkspaceError:
-    return WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", "The host has no connection left; try again.")
+    return WorkspaceError(
+        Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", "The host has reached its limit of connections; try again."
+    )

@@ -1,12 +1,15 @@
-"""What the host itself refuses, as the problem documents that the app's own errors are (RFC 9457)."""
+"""Error replies of the host as problem documents (RFC 9457), like those of the app."""
 
 import re
+import sys
 import uuid
 from collections.abc import Iterable
 from http import HTTPStatus
+from typing import Final
 
-from local.http_server.spoken import UnsupportedHttpError
-from shared.errors import Kind, WorkspaceError
+import httptools
+
+from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
 from shared.http.problems import problem_reply
 from shared.http.security_headers import add_security_headers
@@ -14,10 +17,27 @@ from shared.http.security_headers import add_security_headers
 type RawHeaders = Iterable[tuple[bytes, bytes]]
 
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [^ ]+ HTTP/([0-9])(?:\.[0-9])?")
+_MAJOR: Final = b"1"
+_CODING: Final = b"transfer-encoding"
+
+
+class UnsupportedHttpError(WorkspaceError):
+    """Valid HTTP that this host does not support.
+
+    Args:
+        status: 501 or 505.
+        code: UPPER_SNAKE, stable.
+        detail: one sentence for a person.
+    """
+
+    def __init__(self, status: HTTPStatus, code: str, detail: str) -> None:
+        super().__init__(Kind.INVALID, code, detail)
+        self.status = status
 
 
 def request_id(headers: RawHeaders) -> str:
-    """Return the id of a request: the caller's ``x-request-id`` when it is 1 to 128 visible ASCII characters, else new.
+    """Return a valid ``x-request-id`` of the caller (1 to 128 visible ASCII characters), else a new id.
 
     Args:
         headers: with names in lower case.
@@ -31,13 +51,13 @@ def request_id(headers: RawHeaders) -> str:
 def error_reply(
     error: WorkspaceError, given_id: str, *, close: bool = False, status: HTTPStatus | None = None
 ) -> Reply:
-    """Return the reply that tells a caller of an error of the host.
+    """Return the reply for an error of the host.
 
     Args:
-        error: what went wrong.
-        given_id: the request's id.
-        close: whether the connection ends with the reply, because the rest of the request is not read.
-        status: where it is not that of the error.
+        error: the error.
+        given_id: the id of the request.
+        close: whether the connection closes after the reply, because the rest of the request is not read.
+        status: overrides the status of the error.
     """
     if isinstance(error, UnsupportedHttpError):
         status = error.status
@@ -49,21 +69,65 @@ def error_reply(
     return reply
 
 
-def serialize_reply(reply: Reply, further: RawHeaders) -> bytes:
-    """Return a reply as it goes out where no application answers (RFC 9112 section 4).
+def serialize_reply(reply: Reply, default_headers: RawHeaders) -> bytes:
+    """Return a reply as HTTP/1.1 bytes (RFC 9112 section 4), for a connection without an application.
 
     Args:
         reply: the reply.
-        further: headers that every reply of the server has.
+        default_headers: headers of all replies of the server.
     """
     lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}".encode()]
-    lines += [name + b": " + value for name, value in further]
+    lines += [name + b": " + value for name, value in default_headers]
     lines += [f"{name}: {value}".encode("latin-1") for name, value in reply.headers.items()]
     lines += [b"content-length: %d" % len(reply.body), b"", reply.body]
     return b"\r\n".join(lines)
 
 
 def timeout_reply(detail: str, given_id: str) -> Reply:
-    """Return the 408 for a request that does not arrive; the app's own time-outs are the engine's, so 504."""
+    """Return the 408 reply for an incomplete request; timeouts in the app are 504."""
     error = WorkspaceError(Kind.TIMEOUT, "REQUEST_TIMEOUT", detail)
     return error_reply(error, given_id, close=True, status=HTTPStatus.REQUEST_TIMEOUT)
+
+
+def check_protocol(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Check that the HTTP version and transfer coding of a request are supported.
+
+    Args:
+        version: such as ``1.1``.
+        headers: with names in lower case.
+
+    Raises:
+        UnsupportedHttpError: 505 for another major version (RFC 9110 section 15.6.6), 501 for a transfer coding
+            other than ``chunked`` (RFC 9112 section 6.1).
+    """
+    if not version.startswith(f"{_MAJOR.decode()}."):
+        raise _unsupported_version()
+    codings = {part.strip(b" \t").lower() for name, value in headers if name == _CODING for part in value.split(b",")}
+    if codings - {b"", b"chunked"}:
+        raise UnsupportedHttpError(
+            HTTPStatus.NOT_IMPLEMENTED,
+            "TRANSFER_CODING_NOT_IMPLEMENTED",
+            "The transfer coding of the body is not supported; use chunked.",
+        )
+
+
+def parse_failure(data: bytes, message: str) -> WorkspaceError:
+    """Return the error for a request that cannot be parsed; call this in the ``except`` block of the parser.
+
+    Args:
+        data: the last received bytes.
+        message: message of the parser.
+    """
+    line = _LINE.match(data)
+    if line is not None and line[1] != _MAJOR:
+        return _unsupported_version()
+    if line is not None and isinstance(sys.exception(), httptools.HttpParserInvalidMethodError):
+        detail = "The method of the request is unknown."
+        return UnsupportedHttpError(HTTPStatus.NOT_IMPLEMENTED, "METHOD_NOT_IMPLEMENTED", detail)
+    return invalid("request", message)
+
+
+def _unsupported_version() -> UnsupportedHttpError:
+    return UnsupportedHttpError(
+        HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP_VERSION_NOT_SUPPORTED", "Unsupported HTTP version; use HTTP/1.1."
+    )

@@ -1,4 +1,4 @@
-"""Files of the embedded stores under ``/files/``, for whoever has a signed link; nothing else of the data directory."""
+"""Files of the embedded stores under ``/files/``, served for signed links."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class _ByteRange:
-    """What is sent of a file: bytes from ``first`` up to, not with, ``end``."""
+    """Range of a file to send: bytes from ``first`` up to, but excluding, ``end``."""
 
     status: int
     first: int
@@ -32,11 +32,11 @@ class _ByteRange:
 
 
 class Files:
-    """Serves links.
+    """Server of stored files.
 
     Args:
-        folder: of all containers.
-        links: knows which addresses were made here.
+        folder: folder of all containers.
+        links: validates signed links.
     """
 
     def __init__(self, folder: Path, links: FileLinks) -> None:
@@ -44,31 +44,31 @@ class Files:
         self._links = links
 
     async def serve(self, scope: Scope, send: Send, request_id: str) -> None:
-        """Answer one request: GET or HEAD, whole or one range (RFC 9110 section 14), with a validator.
+        """Serve a GET or HEAD request, with one optional range (RFC 9110 section 14) and an ETag.
 
         Raises:
-            WorkspaceError: METHOD_NOT_ALLOWED; LINK_INVALID; LINK_EXPIRED; FILE_NOT_FOUND; nothing is sent then.
+            WorkspaceError: METHOD_NOT_ALLOWED, LINK_INVALID, LINK_EXPIRED or FILE_NOT_FOUND, before anything is sent.
         """
         if scope["method"] not in {"GET", "HEAD"}:
-            detail = "Files are read with GET or HEAD."
+            detail = "Files support only GET and HEAD."
             raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET", "HEAD"])
-        linked = await asyncio.to_thread(self._linked, scope)
+        linked = await asyncio.to_thread(self._parse_link, scope)
         try:
             file = await asyncio.to_thread(blob_path(self._folder / linked.container, linked.name).open, "rb")
         except (OSError, ValueError):
-            raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file is no longer there.") from None
+            raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file no longer exists.") from None
         with file:
             await _send_file(scope, send, file, [*_link_headers(linked), (b"x-request-id", request_id.encode())])
 
-    def _linked(self, scope: Scope) -> FileLink:
+    def _parse_link(self, scope: Scope) -> FileLink:
         path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
         container, _, name = path.partition("/")
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         linked = self._links.read(unquote(container), unquote(name), query)
         if linked is None or "/" in linked.container or linked.container.startswith("."):
-            raise WorkspaceError(Kind.FORBIDDEN, "LINK_INVALID", "The link was not made here, or was changed.")
+            raise WorkspaceError(Kind.FORBIDDEN, "LINK_INVALID", "The link is invalid or was changed.")
         if linked.expires_at <= now():
-            raise WorkspaceError(Kind.FORBIDDEN, "LINK_EXPIRED", "The link is no longer valid; ask for a new one.")
+            raise WorkspaceError(Kind.FORBIDDEN, "LINK_EXPIRED", "The link has expired; request a new one.")
         return linked
 
 
@@ -90,8 +90,8 @@ async def _send_file(scope: Scope, send: Send, file: IO[bytes], headers: list[tu
         await send({"type": "http.response.start", "status": 304, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
         return
-    wanted = given.get(b"range", b"") if given.get(b"if-range", etag) == etag else b""
-    part = _part(wanted.decode("latin-1"), found.st_size)
+    requested = given.get(b"range", b"") if given.get(b"if-range", etag) == etag else b""
+    part = _parse_range(requested.decode("latin-1"), found.st_size)
     headers.append((b"content-length", str(part.end - part.first).encode()))
     if part.status == 206:  # noqa: PLR2004  Partial Content
         headers.append((b"content-range", f"bytes {part.first}-{part.end - 1}/{found.st_size}".encode()))
@@ -103,19 +103,19 @@ async def _send_file(scope: Scope, send: Send, file: IO[bytes], headers: list[tu
 
 async def _send_body(send: Send, file: IO[bytes], part: _ByteRange) -> None:
     file.seek(part.first)
-    left = part.end - part.first
-    while left:
-        chunk = await asyncio.to_thread(file.read, min(left, _CHUNK))
+    remaining = part.end - part.first
+    while remaining:
+        chunk = await asyncio.to_thread(file.read, min(remaining, _CHUNK))
         if not chunk:
-            raise OSError("a file became shorter while it was sent")
-        left -= len(chunk)
+            raise OSError("a file was truncated while it was sent")
+        remaining -= len(chunk)
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 
-def _part(wanted: str, size: int) -> _ByteRange:
-    """Return what a Range header asks for; one that is not understood, or of several parts, asks for everything."""
-    found = _RANGE.fullmatch(wanted.replace(" ", ""))
+def _parse_range(requested: str, size: int) -> _ByteRange:
+    """Return the range of a Range header; an invalid header or several ranges select the whole file."""
+    found = _RANGE.fullmatch(requested.replace(" ", ""))
     if found is None or not (found[1] or found[2]):
         return _ByteRange(200, 0, size)
     if found[1]:

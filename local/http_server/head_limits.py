@@ -1,4 +1,4 @@
-"""Counts what a caller sends before and between the parts that an application sees, and says when it is too much."""
+"""Limits of the request target, the headers and buffered input of a request."""
 
 from shared.errors import WorkspaceError
 from shared.http.size_limits import (
@@ -11,39 +11,39 @@ from shared.http.size_limits import (
 )
 
 
-class HeadTooLarge(Exception):  # noqa: N818  ends the parser's work; ``HeadSizes.error`` says what the caller is told
-    """A request's target or its headers are too large."""
+class HeadTooLarge(Exception):  # noqa: N818  stops the parser; ``HeadSizeCounter.error`` has the reply
+    """Signal that the target or headers of a request are too large."""
 
 
 class HeadSizeCounter:
-    """The sizes of one request's target and headers, and of what the parser holds back until it is whole.
+    """Sizes of the target, the headers and the buffered input of a request.
 
     Attributes:
-        error: what was too large, None as long as nothing was.
+        error: the error of an exceeded limit, None if there is none.
     """
 
     def __init__(self) -> None:
         self.error: WorkspaceError | None = None
         self._target = self._headers = self._header_bytes = 0
-        self._held = 0
-        self._told = False
+        self._held_bytes = 0
+        self._has_output = False
 
     def begin(self) -> None:
-        """Start again, with a request."""
+        """Reset the counters for a new request."""
         self._target = self._headers = self._header_bytes = 0
-        self.tell()
+        self.note_output()
 
-    def tell(self) -> None:
-        """Note that the parser gave something out."""
-        self._told = True
+    def note_output(self) -> None:
+        """Record that the parser produced output."""
+        self._has_output = True
 
     def add_target(self, part: bytes) -> None:
         """Count a part of the request target.
 
         Raises:
-            HeadTooLarge: it is too long.
+            HeadTooLarge: the target is too long.
         """
-        self.tell()
+        self.note_output()
         self._target += len(part)
         if self._target > MAX_TARGET:
             raise self._too_large(target_too_long())
@@ -52,24 +52,24 @@ class HeadSizeCounter:
         """Count a header, or a trailer.
 
         Raises:
-            HeadTooLarge: they are too many or too large.
+            HeadTooLarge: there are too many headers, or they are too large.
         """
-        self.tell()
+        self.note_output()
         self._headers += 1
         self._header_bytes += header_size(name, value)
         if self._headers > MAX_HEADERS or self._header_bytes > MAX_HEADER_BYTES:
             raise self._too_large(headers_too_large())
 
     def add_data(self, size: int) -> bool:
-        """Count bytes that the parser was fed; return whether it holds back no more than it may.
+        """Count input of the parser; return False if it buffers too much.
 
-        A header, a trailer and an extension of a chunk are given out when they are whole, however long they are.
+        The parser buffers headers, trailers and chunk extensions of any size until they are complete.
         """
-        self._held = 0 if self._told else self._held + size
-        self._told = False
-        if self._held > MAX_HEADER_BYTES:
+        self._held_bytes = 0 if self._has_output else self._held_bytes + size
+        self._has_output = False
+        if self._held_bytes > MAX_HEADER_BYTES:
             self.error = self.error or headers_too_large()
-        return self._held <= MAX_HEADER_BYTES
+        return self._held_bytes <= MAX_HEADER_BYTES
 
     def _too_large(self, error: WorkspaceError) -> HeadTooLarge:
         self.error = error

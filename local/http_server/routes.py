@@ -1,4 +1,4 @@
-"""Finds the function of a path: literal before mixed before parameter before the rest, as ASP.NET Core routes it."""
+"""Route table with the precedence of ASP.NET Core: literal, mixed, parameter, catch-all."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _ESCAPED_SLASH = re.compile(r"%(2[Ff])")
 
 @dataclass(frozen=True, slots=True)
 class RouteMatch:
-    """A path's function and what its template's names stand for."""
+    """Function of a path and its route parameters."""
 
     function: LoadedFunction
     parameters: Mapping[str, str]
@@ -38,7 +38,7 @@ class _Node:
 
 
 class RouteTable:
-    """The HTTP functions of an app by path and method."""
+    """HTTP functions of an app by path and method."""
 
     def __init__(self) -> None:
         self._root = _Node()
@@ -47,7 +47,7 @@ class RouteTable:
         """Add a function under the app's route prefix.
 
         Raises:
-            StartError: its template uses what this host does not know.
+            StartError: its template uses syntax that this host does not support.
         """
         route = str(function.trigger.get("route", function.name))
         segments = [part for part in f"{prefix}/{route}".split("/") if part]
@@ -64,15 +64,15 @@ class RouteTable:
             if last and inside.endswith("?"):
                 _append(node.routes, _Route(function, methods, tuple(names)), route)
                 inside = inside[:-1]
-                segment = f"{{{inside}}}"  # noqa: PLW2901  the same segment, required from here on
+                segment = f"{{{inside}}}"  # noqa: PLW2901  the same segment, now required
             node = _child(node, segment, names, route)
         _append(node.routes, _Route(function, methods, tuple(names)), route)
 
     def match(self, raw_path: str, method: str) -> RouteMatch | None:
-        """Return the function for a path, as sent, and a method; None where there is none.
+        """Return the function for a raw path and a method, if any.
 
-        Segments are percent-decoded except for an escaped slash, and compared without regard to case; a slash at the
-        end does not count.
+        Segments are percent-decoded except for an escaped slash and compared case-insensitively; a trailing slash is
+        ignored.
         """
         segments = raw_path[1:].split("/")
         if segments[-1] == "":
@@ -86,11 +86,11 @@ class RouteTable:
 
 
 def _append(routes: list[_Route], added: _Route, template: str) -> None:
-    """Add a route; reject one that shares its template and a method with another function, as the cloud's host does."""
+    """Add a route; reject a duplicate template and method, as the Functions host does."""
     for other in routes:
         if not added.methods or not other.methods or added.methods & other.methods:
             names = f"{other.function.name} and {added.function.name}"
-            raise StartError(f"the route {template!r}: the functions {names} take the same method")
+            raise StartError(f"the route {template!r}: the functions {names} have the same method")
     routes.append(added)
 
 
@@ -112,7 +112,7 @@ def _find_routes(
             yield from _find_routes(node.parameter, segments, position + 1, (*values, segment))
     rest = "/".join(segments[position:])
     for route in node.catch_all:
-        # A missing rest leaves its name out.
+        # An empty rest has no parameter.
         yield (route, (*values, rest)) if rest else (_without_last_name(route), values)
 
 
@@ -121,7 +121,7 @@ def _without_last_name(route: _Route) -> _Route:
 
 
 def _child(node: _Node, segment: str, names: list[str], route: str) -> _Node:
-    """Return the node behind a template's segment, and note the names that it binds."""
+    """Return the node for a template segment, and add its parameter names."""
     if "{" not in segment and "}" not in segment:
         return node.literals.setdefault(segment.lower(), _Node())
     names.extend(_name(inside, route) for inside in _PLACEHOLDER.findall(segment))
@@ -131,7 +131,7 @@ def _child(node: _Node, segment: str, names: list[str], route: str) -> _Node:
         return node.parameter
     texts = _PLACEHOLDER.split(segment)[::2]
     if any("{" in text or "}" in text for text in texts):
-        raise StartError(f"the route {route!r}: a brace in {segment!r} has no partner")
+        raise StartError(f"the route {route!r}: unbalanced braces in {segment!r}")
     literals = [re.escape(text) for text in texts]
     pattern = re.compile("(.+)".join(literals), re.IGNORECASE | re.DOTALL)
     for known, child in node.mixed:
@@ -143,14 +143,14 @@ def _child(node: _Node, segment: str, names: list[str], route: str) -> _Node:
 
 
 def _only_placeholder(segment: str) -> str:
-    """Return what stands within the braces of a segment that is nothing but one placeholder, else an empty text."""
+    """Return the name in a segment that is only a placeholder, else an empty text."""
     found = _PLACEHOLDER.fullmatch(segment)
     return found[1] if found else ""
 
 
 def _name(inside: str, route: str) -> str:
     if not _NAME.fullmatch(inside):
-        raise StartError(f"the route {route!r}: {{{inside}}} is not a form that the local host knows")
+        raise StartError(f"the route {route!r}: {{{inside}}} is not supported by the local host")
     return inside
 
 

@@ -1,4 +1,4 @@
-"""The HTTP server of the local host: its socket, and uvicorn without signals of its own."""
+"""HTTP server of the local host: uvicorn without signal handlers, and its socket."""
 
 import asyncio
 import contextlib
@@ -21,18 +21,18 @@ type Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class Server(uvicorn.Server):
-    """A server that leaves signals to the host, and says when it listens."""
+    """uvicorn server without signal handlers that reports when it listens."""
 
     def __init__(
         self, app: Application, drain_seconds: int, limits: ConnectionLimits | None = None, *, web_sockets: bool = False
     ) -> None:
-        """Take what is served.
+        """Create a server.
 
         Args:
             app: the application.
-            drain_seconds: how long requests in progress may take once the host stops.
-            limits: of callers.
-            web_sockets: whether the application takes scopes of WebSocket clients, too.
+            drain_seconds: time for running requests after the host stops.
+            limits: connection limits.
+            web_sockets: whether the application supports WebSockets.
         """
         super().__init__(_config(app, drain_seconds, limits or ConnectionLimits(), web_sockets=web_sockets))
         self.listening = asyncio.Event()
@@ -44,21 +44,21 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
+        """Install no signal handlers."""
         yield
 
-    async def exit_on(self, closing: ShutdownSignal, left: Callable[[], float]) -> None:
-        """Stop accepting when nothing in the host calls the server any more; requests in progress have what is left."""
+    async def exit_on(self, closing: ShutdownSignal, seconds_left: Callable[[], float]) -> None:
+        """Stop when the host closes the server; running requests have the remaining time."""
         await closing.wait()
-        self.config.timeout_graceful_shutdown = int(left())
+        self.config.timeout_graceful_shutdown = int(seconds_left())
         self.should_exit = True
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; callers that come before the server accepts wait in its backlog.
+    """Return a listening socket; early callers wait in its backlog.
 
     Raises:
-        StartError: the address cannot be had, for instance because another process listens there.
+        StartError: the address is not available, for instance because another process uses it.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -75,8 +75,8 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def address(host: str, listener: socket.socket) -> str:
-    """Return the address that a listening socket is reached at."""
+def server_url(host: str, listener: socket.socket) -> str:
+    """Return the URL of a listening socket."""
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 

@@ -1,7 +1,7 @@
-"""Replays CSV files as a connection's telemetry: ``python -m local.replay FILE.csv ... --connection LOOKUP``.
+"""Command that replays CSV files as telemetry: ``python -m local.replay FILE.csv ... --connection LOOKUP``.
 
-All files are checked before the first row is sent. A message id is derived from connection, device, time and content of
-the row, so that a second replay of the same rows adds nothing and rows of different files never share an id.
+All files are checked before the first row is sent. The message id is derived from connection, device, time and content
+of a row, so that a second replay of the same rows adds nothing.
 """
 
 import argparse
@@ -28,20 +28,20 @@ from shared.telemetry.pointers import compile_pointer
 
 MAX_BATCH = 500
 MAX_BATCH_BYTES = 900_000
-"""The service takes bodies up to 1 MiB."""
+"""Below the limit of the service, 1 MiB."""
 
 PACE_SECONDS = 0.1
-"""With a speed, rows that are due within this time travel together."""
+"""Rows that are due within this time are sent together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How rows are handed on.
+    """Batch size, speed and concurrency of a replay.
 
     Attributes:
         batch: most rows in one request.
-        speed: how many times faster than they were measured; 0 for as fast as possible.
-        concurrency: requests under way at once.
+        speed: factor of the original speed; 0 for as fast as possible.
+        concurrency: most concurrent requests.
     """
 
     batch: int = MAX_BATCH
@@ -50,27 +50,27 @@ class Pace:
 
 
 async def replay(rows: Iterable[CsvRow], client: TelemetryClient, pace: Pace, progress: "AcceptedRows") -> int:
-    """Send rows and return how many were accepted.
+    """Send rows and return the number of accepted ones.
 
     Raises:
-        ReplayError: a file or the service rejects a row; what was sent before stays.
+        ReplayError: a file or the service rejects a row; earlier rows remain stored.
     """
     queue: asyncio.Queue[list[CsvRow] | None] = asyncio.Queue(pace.concurrency)
     try:
         async with asyncio.TaskGroup() as tasks:
             for _ in range(pace.concurrency):
                 tasks.create_task(_send(queue, client, progress))
-            async for batch in batches(rows, pace):
+            async for batch in collect_batches(rows, pace):
                 await queue.put(batch)
             for _ in range(pace.concurrency):
                 await queue.put(None)
     except* ReplayError as group:
-        raise _first(group) from None
+        raise _first_error(group) from None
     return progress.accepted
 
 
-async def batches(rows: Iterable[CsvRow], pace: Pace) -> AsyncIterator[list[CsvRow]]:
-    """Yield the rows in batches, each when it is due."""
+async def collect_batches(rows: Iterable[CsvRow], pace: Pace) -> AsyncIterator[list[CsvRow]]:
+    """Yield the rows in batches, each at its due time."""
     clock = _Clock(pace.speed)
     batch: list[CsvRow] = []
     size = 0
@@ -89,11 +89,11 @@ async def batches(rows: Iterable[CsvRow], pace: Pace) -> AsyncIterator[list[CsvR
 
 
 class AcceptedRows:
-    """Counts accepted rows, and shows them on a terminal.
+    """Counter of accepted rows, with an optional progress bar.
 
     Args:
-        bar: where to show them, None for nowhere.
-        total: how many there will be.
+        bar: progress bar, if any.
+        total: expected number of rows.
     """
 
     def __init__(self, bar: Progress | None = None, total: int = 0) -> None:
@@ -102,21 +102,21 @@ class AcceptedRows:
         self._task = bar.add_task("rows", total=total) if bar else None
 
     def add(self, rows: int) -> None:
-        """Note that further rows were accepted."""
+        """Add accepted rows."""
         self.accepted += rows
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self.accepted)
 
 
 class _Clock:
-    """When a row is due; the first one is due at once."""
+    """Clock for the due times of rows; the first row is due immediately."""
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
         self._start: tuple[float, datetime] | None = None
 
     def wait(self, row: CsvRow) -> float:
-        """Return the seconds until a row is due, 0 or less when it is."""
+        """Return the seconds until a row is due, 0 or less if it is due."""
         if not self._speed:
             return 0.0
         if self._start is None:
@@ -130,18 +130,18 @@ async def _send(queue: "asyncio.Queue[list[CsvRow] | None]", client: TelemetryCl
         progress.add(await client.post(batch))
 
 
-def _first(group: BaseExceptionGroup[ReplayError]) -> ReplayError:
+def _first_error(group: BaseExceptionGroup[ReplayError]) -> ReplayError:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error if isinstance(error, ReplayError) else ReplayError(str(error))
 
 
-def api_key(key_file: Path, principal: str) -> str:
+def read_api_key(key_file: Path, principal: str) -> str:
     """Return the API key of the environment variable ``OI_API_KEY``, else the principal's in the key file.
 
     Raises:
-        ReplayError: there is none.
+        ReplayError: the key does not exist.
     """
     given = os.environ.get("OI_API_KEY", "")
     if given:
@@ -152,30 +152,32 @@ def api_key(key_file: Path, principal: str) -> str:
         raise ReplayError(f"{key_file} cannot be read; start the local host once, or set OI_API_KEY") from None
     key = keys.get(principal) if isinstance(keys, dict) else None
     if not isinstance(key, str):
-        raise ReplayError(f"{key_file} holds no key of {principal}")
+        raise ReplayError(f"{key_file} has no key of {principal}")
     return key
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the command line's options; exits with 2 where they are wrong."""
+    """Return the options of the command line; exit with 2 if they are invalid."""
     parser = argparse.ArgumentParser(prog="python -m local.replay", description=__doc__)
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="CSV file, UTF-8, with a header")
     parser.add_argument("--connection", required=True, help="lookup of the connection that receives the rows")
     parser.add_argument("--time-column", default=TIMESTAMP, help="column of the time (default: timestamp)")
-    parser.add_argument("--delimiter", default=",", type=_character, help="what separates cells (default: a comma)")
+    parser.add_argument("--delimiter", default=",", type=_character, help="separator of cells (default: a comma)")
     parser.add_argument(
         "--speed", default=0.0, type=_speed, help="0: as fast as possible, 1: as measured, 60: 60 times"
     )
-    parser.add_argument("--batch", default=MAX_BATCH, type=_up_to(MAX_BATCH), help="most rows in one request")
+    parser.add_argument("--batch", default=MAX_BATCH, type=_integer_up_to(MAX_BATCH), help="most rows in one request")
     parser.add_argument("--device", default="", help="device id of rows without a column deviceId")
-    parser.add_argument("--data-dir", type=Path, help="of the local host that receives the rows (DATA_DIR; .data)")
+    parser.add_argument("--data-dir", type=Path, help="data directory of the local host (DATA_DIR; .data)")
     parser.add_argument("--url", default="", help="base address of another service")
     parser.add_argument("--key-file", type=Path, help="API keys by principal (keys.json in the data directory)")
-    parser.add_argument("--as", dest="principal", default="editor@plant-a.example", help="whose key in the key file")
-    parser.add_argument("--concurrency", default=4, type=_up_to(64), help="requests under way at once")
+    parser.add_argument(
+        "--as", dest="principal", default="editor@plant-a.example", help="principal of the key in the key file"
+    )
+    parser.add_argument("--concurrency", default=4, type=_integer_up_to(64), help="most concurrent requests")
     parser.add_argument("--assume-zone", default=None, type=_zone, help="zone of times without one, such as UTC")
     declared = parser.add_argument_group(
-        "source of the connection", "with --url, where they are not the defaults; the local host's are known"
+        "source of the connection", "for --url, if they differ from the defaults; known for the local host"
     )
     declared.add_argument("--timestamp-pointer", type=_pointer, help="(/timestamp)")
     declared.add_argument("--device-id-pointer", type=_pointer, help="(/deviceId)")
@@ -190,14 +192,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def _character(text: str) -> str:
     character = {"\\t": "\t", "tab": "\t"}.get(text, text)
     if len(character) != 1 or character in '\r\n"':
-        raise argparse.ArgumentTypeError("one character is expected, or tab")
+        raise argparse.ArgumentTypeError("must be one character, or tab")
     return character
 
 
 def _speed(text: str) -> float:
     speed = float(text)
     if not 0 <= speed < float("inf"):
-        raise argparse.ArgumentTypeError("0 or a positive number is expected")
+        raise argparse.ArgumentTypeError("must be 0 or a positive number")
     return speed
 
 
@@ -216,10 +218,10 @@ def _pointer(text: str) -> str:
     return text
 
 
-def _up_to(most: int) -> Callable[[str], int]:
+def _integer_up_to(most: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         if not 1 <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"a number from 1 to {most} is expected")
+            raise argparse.ArgumentTypeError(f"must be a number from 1 to {most}")
         return int(text)
 
     return number
@@ -229,16 +231,16 @@ async def run(options: argparse.Namespace) -> str:
     """Replay the files of the command line and return the summary line.
 
     Raises:
-        ReplayError: no service answers, a file is not as expected, or the service rejects a row.
+        ReplayError: no service responds, a file is invalid, or the service rejects a row.
     """
     service: TargetService = RemoteService(options.url) if options.url else LocalService(options.data_dir)
-    key = api_key(options.key_file, options.principal)
+    key = read_api_key(options.key_file, options.principal)
     started = time.monotonic()
     async with checked_session() as session:
         client = TelemetryClient(session, service, options.connection, key)
         await client.probe()
         files = await _files(options)
-        total = check(files)
+        total = check_files(files)
         rows = RepeatFilter()
         pace = Pace(options.batch, options.speed, options.concurrency)
         console = Console(stderr=True)
@@ -248,8 +250,8 @@ async def run(options: argparse.Namespace) -> str:
     return f"{rows.read} rows read, {accepted} accepted, {rows.repeated} repeated, in {seconds:.1f} s"
 
 
-def check(files: Sequence[CsvFile]) -> int:
-    """Read files to their end and return how many rows will be sent.
+def check_files(files: Sequence[CsvFile]) -> int:
+    """Check all files and return the number of rows to send.
 
     Raises:
         ReplayError: a row of any file cannot be sent.
@@ -279,7 +281,7 @@ async def _files(options: argparse.Namespace) -> list[CsvFile]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return 0 when every row was accepted, else 1."""
+    """Run the command; return 0 if all rows were accepted, else 1."""
     options = parse(arguments)
     try:
         print(asyncio.run(run(options)))

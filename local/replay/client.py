@@ -1,4 +1,4 @@
-"""Posts telemetry to the service, and keeps at it while the service or the way to it is down."""
+"""Telemetry client that retries while the service is unavailable."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ _RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class ServiceResponse:
-    """What the service said: status, JSON body (empty where it was none), seconds of Retry-After if it gave any."""
+    """Response of the service: status, JSON object (empty for another body), seconds of Retry-After if present."""
 
     status: int
     body: dict[str, Any]
@@ -30,14 +30,14 @@ class ServiceResponse:
 
 
 class TelemetryClient:
-    """Sends a connection's telemetry with tokens that it gets with an API key.
+    """Client that sends telemetry of a connection, with tokens for an API key.
 
     Args:
-        session: an HTTP session of ``checked_session``; its maker closes it.
-        service: where the service is.
+        session: an HTTP session of ``checked_session``, closed by the caller.
+        service: the service.
         connection: the connection's lookup.
-        api_key: of a principal that may write telemetry; it is sent to ``service`` alone.
-        first_wait: seconds before the first further attempt; doubles from there.
+        api_key: key of a principal with the right to write telemetry; sent to ``service`` only.
+        first_wait: seconds before the first retry; doubled for each further one.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class TelemetryClient:
         self._signing_in = asyncio.Lock()
 
     async def probe(self) -> None:
-        """Return if the service answers, with whatever status.
+        """Check that the service responds, with any status.
 
         Raises:
-            ReplayError: nothing answers within four seconds.
+            ReplayError: the service does not respond within four seconds.
         """
         endpoint = self._service.locate()
         url = endpoint.address + "/healthz"
@@ -71,63 +71,63 @@ class TelemetryClient:
             ):
                 pass
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise ReplayError(f"{endpoint.address} does not answer: {type(error).__name__}") from None
+            raise ReplayError(f"{endpoint.address} does not respond: {type(error).__name__}") from None
 
     async def post(self, rows: Sequence[CsvRow]) -> int:
-        """Send rows and return how many the service accepted; sent twice, they count once there.
+        """Send rows and return the number of accepted ones; the service stores repeated messages once.
 
         Raises:
-            ReplayError: the service refuses them, or has not answered in ten attempts.
+            ReplayError: the service rejects them, or does not accept them in ten attempts.
         """
         body = b"[" + b",".join(row.message for row in rows) + b"]"
         path = f"/oi-api/telemetry/{self._connection}"
         token = await self._sign_in(stale="")
-        answer = await self._persist("POST", path, token, body)
-        if answer.status == HTTPStatus.UNAUTHORIZED:
+        response = await self._request_with_retries("POST", path, token, body)
+        if response.status == HTTPStatus.UNAUTHORIZED:
             token = await self._sign_in(stale=token)
-            answer = await self._persist("POST", path, token, body)
-        if answer.status != HTTPStatus.ACCEPTED:
-            raise ReplayError(f"{rows[0].place} to {rows[-1].place}: {_describe(answer)}")
-        return int(answer.body.get("accepted", len(rows)))
+            response = await self._request_with_retries("POST", path, token, body)
+        if response.status != HTTPStatus.ACCEPTED:
+            raise ReplayError(f"{rows[0].place} to {rows[-1].place}: {_describe(response)}")
+        return int(response.body.get("accepted", len(rows)))
 
     async def _sign_in(self, *, stale: str) -> str:
-        """Return a token other than the stale one; all tasks that ask share it."""
+        """Return a token other than the stale one, shared by all tasks."""
         async with self._signing_in:
             if self._token == stale:
                 path = "/workspace/api/keys/jwt?scopes=Workspace.Telemetry.Write"
-                answer = await self._persist("GET", path, self._api_key, None)
-                token = answer.body.get("Token")
-                if answer.status != HTTPStatus.OK or not isinstance(token, str):
-                    raise ReplayError(f"no token for the API key: {_describe(answer)}")
+                response = await self._request_with_retries("GET", path, self._api_key, None)
+                token = response.body.get("Token")
+                if response.status != HTTPStatus.OK or not isinstance(token, str):
+                    raise ReplayError(f"no token for the API key: {_describe(response)}")
                 self._token = token
             return self._token
 
-    async def _persist(self, method: str, path: str, bearer: str, body: bytes | None) -> ServiceResponse:
+    async def _request_with_retries(self, method: str, path: str, bearer: str, body: bytes | None) -> ServiceResponse:
         wait = self._first_wait
-        trouble = ""
+        problem = ""
         for _ in range(ATTEMPTS):
             try:
-                answer = await self._request(method, path, bearer, body)
+                response = await self._request(method, path, bearer, body)
             except (aiohttp.ClientError, TimeoutError) as error:
-                trouble, pause = type(error).__name__, None
+                problem, pause = type(error).__name__, None
             except NoHostError as error:
-                # It may come back, at another address.
-                trouble, pause = str(error), None
+                # The host may restart at another address.
+                problem, pause = str(error), None
             else:
-                if answer.status not in _RETRIED_STATUSES:
-                    return answer
-                trouble, pause = _describe(answer), answer.retry_after
+                if response.status not in _RETRIED_STATUSES:
+                    return response
+                problem, pause = _describe(response), response.retry_after
             jittered = wait * random.uniform(0.8, 1.2)  # noqa: S311  spreads load, guards nothing
             await asyncio.sleep(min(jittered if pause is None else pause, MAX_WAIT_SECONDS))
             wait = min(wait * 2, MAX_WAIT_SECONDS)
-        raise ReplayError(f"the service does not accept the request after {ATTEMPTS} attempts: {trouble}")
+        raise ReplayError(f"the service does not accept the request after {ATTEMPTS} attempts: {problem}")
 
     async def _request(self, method: str, path: str, bearer: str, body: bytes | None) -> ServiceResponse:
         headers = {"Authorization": f"Bearer {bearer}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         endpoint = self._service.locate()
-        # A redirect would carry the credential elsewhere.
+        # A redirect would send the credential to another server.
         async with self._session.request(
             method,
             endpoint.address + path,
@@ -138,11 +138,11 @@ class TelemetryClient:
             trace_request_ctx=endpoint,
         ) as response:
             return ServiceResponse(
-                response.status, await _json(response), _seconds(response.headers.get("Retry-After", ""))
+                response.status, await _read_json(response), _parse_seconds(response.headers.get("Retry-After", ""))
             )
 
 
-async def _json(response: aiohttp.ClientResponse) -> dict[str, Any]:
+async def _read_json(response: aiohttp.ClientResponse) -> dict[str, Any]:
     try:
         body = await response.json(content_type=None)
     except ValueError:
@@ -150,11 +150,11 @@ async def _json(response: aiohttp.ClientResponse) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _seconds(text: str) -> float | None:
-    # The other form, a date, is none that this service gives.
+def _parse_seconds(text: str) -> float | None:
+    # The service never sends the date form.
     return float(text) if text.isascii() and text.isdecimal() else None
 
 
-def _describe(answer: ServiceResponse) -> str:
-    code, detail = answer.body.get("code", ""), answer.body.get("detail", "")
-    return " ".join(str(part) for part in (answer.status, code, detail) if part)
+def _describe(response: ServiceResponse) -> str:
+    code, detail = response.body.get("code", ""), response.body.get("detail", "")
+    return " ".join(str(part) for part in (response.status, code, detail) if part)

@@ -1,5 +1,5 @@
-"""Why a replay ends early."""
+"""Error of a replay."""
 
 
 class ReplayError(Exception):
-    """The replay cannot go on; its text tells the person at the keyboard why, free of secrets."""
+    """Failed replay, with the reason as text for the user, without secrets."""

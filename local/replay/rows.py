@@ -1,4 +1,4 @@
-"""Reads CSV files as messages: numbers as written, empty cells left out, times where the connection expects them."""
+"""CSV files as messages: numbers as written, empty cells omitted, times in the format of the connection."""
 
 import csv
 import json
@@ -27,23 +27,23 @@ _MAX_NAMES_SHOWN = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 type _Tree = dict[str, "str | _Tree"]
-"""Members by name: JSON texts, and objects of such members."""
+"""Members by name: JSON texts and nested members."""
 
 
 class FileError(ReplayError):
-    """A file does not match the command line; the text names the file and the row."""
+    """Error in a file, with the name of the file and the row."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayTarget:
-    """The connection that receives the rows.
+    """Connection that receives the rows.
 
     Attributes:
-        connection: its lookup.
-        layout: where its messages hold their timestamp, message id and device id.
+        connection: lookup of the connection.
+        layout: pointers to timestamp, message id and device id in messages.
 
     Raises:
-        ReplayError: the connection lifts no timestamps or no message ids, or a pointer leads into another.
+        ReplayError: a pointer for timestamps or message ids is empty, or a pointer is part of another.
     """
 
     connection: str
@@ -52,7 +52,7 @@ class ReplayTarget:
     def __post_init__(self) -> None:
         """Reject pointers that no message can satisfy."""
         if not self.layout.timestamp or not self.layout.message_id:
-            raise ReplayError(f"{self.connection}: its empty pointer lifts no timestamp or message id; rows need both")
+            raise ReplayError(f"{self.connection}: the pointers for timestamp and message id must not be empty")
         pointers = [each for each in self.pointers if each]
         for one in pointers:
             if sum(other[: len(one)] == one for other in pointers) > 1:
@@ -60,21 +60,21 @@ class ReplayTarget:
 
     @property
     def pointers(self) -> tuple[Pointer, Pointer, Pointer]:
-        """Of message id, device id and timestamp."""
+        """Pointers of message id, device id and timestamp."""
         return self.layout.message_id, self.layout.device_id, self.layout.timestamp
 
 
 @dataclass(frozen=True, slots=True)
 class CsvFile:
-    """A CSV file and how to read it.
+    """CSV file and its format.
 
     Attributes:
         path: the file, UTF-8.
         target: the connection that receives its rows.
-        delimiter: what separates cells.
+        delimiter: separator of cells.
         time_column: the column of the timestamp.
-        zone: the zone of times that name none; None refuses them.
-        device: device id of rows that bring none; empty leaves it to the service.
+        zone: the zone of times without one; None rejects them.
+        device: device id of rows without one; if empty, the service sets it.
     """
 
     path: Path
@@ -88,8 +88,8 @@ class CsvFile:
         """Yield the rows, numbered from 1.
 
         Raises:
-            FileError: the file cannot be read, its header does not have the time column and another one, or a row
-                cannot be a message.
+            FileError: the file cannot be read, its header lacks the time column or a second column, or a row is
+                invalid.
         """
         try:
             if self.path.exists() and not self.path.is_file():
@@ -103,38 +103,38 @@ class CsvFile:
             raise FileError(f"{self.path}: not UTF-8") from None
 
     def _rows(self, reader: Iterator[list[str]]) -> Iterator["CsvRow"]:
-        names = _next(self.path, reader, 0)
+        names = _next_cells(self.path, reader, 0)
         if not names:
-            raise FileError(f"{self.path}: a header with the names of the columns is expected in the first line")
+            raise FileError(f"{self.path}: the first line must be a header with the names of the columns")
         self._check_header(names)
         number = 0
-        while (cells := _next(self.path, reader, number + 1)) is not None:
+        while (cells := _next_cells(self.path, reader, number + 1)) is not None:
             if cells:
                 number += 1
                 yield self._row(names, cells, number)
 
     def _check_header(self, names: Sequence[str]) -> None:
         if len(set(names)) < len(names):
-            raise FileError(f"{self.path}: the header names a column twice")
+            raise FileError(f"{self.path}: the header repeats a column")
         if len(names) == 1:
             raise FileError(
-                f"{self.path}: the header is one column, {names[0]!r}; a column of the time and at least another one "
-                f"are expected{self._delimiter_hint(names)}"
+                f"{self.path}: the header has one column, {names[0]!r}; it must have a time column and at least one "
+                f"other column{self._delimiter_hint(names)}"
             )
         if self.time_column not in names:
             shown = ", ".join(names[:_MAX_NAMES_SHOWN]) + (", ..." if len(names) > _MAX_NAMES_SHOWN else "")
-            hint = self._delimiter_hint(names) or "; name the column of the time with --time-column"
-            raise FileError(f"{self.path}: there is no column {self.time_column!r}; there are {shown}{hint}")
+            hint = self._delimiter_hint(names) or "; set the time column with --time-column"
+            raise FileError(f"{self.path}: the column {self.time_column!r} is missing; the columns are {shown}{hint}")
         taken = {pointer[0] for pointer in self.target.pointers if pointer}
         for name in names:
             if name in taken and name not in {self.time_column, DEVICE_ID, MESSAGE_ID}:
                 raise FileError(
-                    f"{self.path}: the connection does not store the column {name!r} as data, because its pointers "
-                    "lead there; rename the column, or name it with --time-column if it is the time"
+                    f"{self.path}: the connection does not store the column {name!r} as data, because a pointer "
+                    "refers to it; rename the column, or set it with --time-column"
                 )
 
     def _delimiter_hint(self, names: Sequence[str]) -> str:
-        """Return the option that would split the header into more columns, empty if there is none."""
+        """Return a hint about a delimiter that yields more columns, or an empty text."""
         header = self.delimiter.join(names)
         better = {
             each: header.split(each)
@@ -151,7 +151,7 @@ class CsvFile:
         if len(cells) != len(names):
             raise FileError(f"{place} has {len(cells)} cells; the header has {len(names)}")
         by_name = dict(zip(names, cells, strict=True))
-        moment = self._moment(by_name.pop(self.time_column), place)
+        moment = self._parse_time(by_name.pop(self.time_column), place)
         own_id = by_name.pop(MESSAGE_ID, "")
         device = by_name.pop(DEVICE_ID, "")
         try:
@@ -160,10 +160,10 @@ class CsvFile:
         except ValueError as error:
             raise FileError(f"{place}: {MESSAGE_ID} and {DEVICE_ID}: {error}") from None
         if device and not self.target.layout.device_id:
-            raise FileError(f"{place}: the connection lifts no device id, and the row has one")
-        payload: _Tree = {name: _json(cell) for name, cell in by_name.items() if cell.strip()}
+            raise FileError(f"{place}: the connection has no pointer for the device id of the row")
+        payload: _Tree = {name: _to_json(cell) for name, cell in by_name.items() if cell.strip()}
         content = derive_message_id(
-            self.target.connection, device or self.target.connection, moment, json.loads(_text(payload))
+            self.target.connection, device or self.target.connection, moment, json.loads(_to_object(payload))
         )
         message = self._message(payload, own_id or content, device, moment)
         if len(message) > MAX_MESSAGE_BYTES:
@@ -177,30 +177,30 @@ class CsvFile:
         if device:
             _put(tree, layout.device_id, _string(device))
         _put(tree, layout.timestamp, _string(_time_text(moment, layout.timestamp_format)))
-        return _text(tree | payload).encode()
+        return _to_object(tree | payload).encode()
 
-    def _moment(self, cell: str, place: str) -> datetime:
+    def _parse_time(self, cell: str, place: str) -> datetime:
         text = cell.strip()
         try:
             return parse_rfc3339(text)
         except ValueError as error:
-            local = _naive(text)
+            local = _parse_naive(text)
             if local is None or self.zone is None:
-                hint = "; name its zone with --assume-zone" if local else ""
+                hint = "; set its zone with --assume-zone" if local else ""
                 raise FileError(f"{place}: {text!r} is not a valid time: {error}{hint}") from None
         return local.replace(tzinfo=self.zone).astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """A row as a message.
+    """Row as a message.
 
     Attributes:
-        place: the file and the number of the row, 1 for the first one under the header.
-        moment: when it was measured.
+        place: file and row number; the first row after the header is 1.
+        moment: time of the measurement.
         message: JSON text.
         content: the id that is derived from connection, device, time and payload.
-        own_id: the message id that the row brings, else empty.
+        own_id: the message id in the row, or empty.
     """
 
     place: str
@@ -211,13 +211,13 @@ class CsvRow:
 
 
 class RepeatFilter:
-    """Leaves out rows that repeat an earlier row: same connection, device, time and content.
+    """Filter of rows that repeat an earlier row: same connection, device, time and content.
 
-    It needs about 120 bytes of memory for each row.
+    It uses about 120 bytes of memory per row.
 
     Attributes:
-        read: rows so far.
-        repeated: how many of them were left out.
+        read: number of rows.
+        repeated: number of skipped rows.
     """
 
     def __init__(self) -> None:
@@ -227,10 +227,10 @@ class RepeatFilter:
         self._own: dict[str, tuple[str, str]] = {}
 
     def unique_rows(self, rows: Iterable[CsvRow]) -> Iterator[CsvRow]:
-        """Yield the rows that repeat none.
+        """Yield the rows that are not repeated.
 
         Raises:
-            FileError: two rows with different content bring the same message id; the service would store one of them.
+            FileError: two rows with different content have the same message id; the service would store only one.
         """
         for row in rows:
             self.read += 1
@@ -244,7 +244,7 @@ class RepeatFilter:
             this = (row.content, row.place)
             first = self._own.setdefault(row.own_id, this)
             if first[0] != row.content:
-                raise FileError(f"{row.place} has the messageId of another row with other content ({first[1]})")
+                raise FileError(f"{row.place} has the messageId of another row with different content ({first[1]})")
             return first is not this
         digest = bytes.fromhex(row.content)
         if digest in self._seen:
@@ -257,25 +257,25 @@ def parse_zone(name: str) -> tzinfo:
     """Return the zone of an IANA name.
 
     Raises:
-        ValueError: there is no such zone.
+        ValueError: the zone is unknown.
     """
     if name.upper() in {"UTC", "Z"}:
         return UTC
     try:
         return ZoneInfo(name)
     except (OSError, LookupError):
-        raise ValueError(f"there is no time zone {name!r}") from None
+        raise ValueError(f"unknown time zone {name!r}") from None
 
 
-def _next(path: Path, reader: Iterator[list[str]], number: int) -> list[str] | None:
+def _next_cells(path: Path, reader: Iterator[list[str]], number: int) -> list[str] | None:
     try:
         return next(reader, None)
     except csv.Error as error:
         raise FileError(f"{path}: row {number} is not CSV: {error}") from None
 
 
-def _json(cell: str) -> str:
-    """Return a cell as JSON text: a number exactly as it is written, anything else as a string."""
+def _to_json(cell: str) -> str:
+    """Return a cell as JSON text: a number as written, any other text as a string."""
     text = cell.strip()
     if len(text) <= _MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
         return text
@@ -289,14 +289,16 @@ def _string(value: str) -> str:
 def _put(tree: _Tree, pointer: Pointer, text: str) -> None:
     for token in pointer[:-1]:
         below = tree.setdefault(token, {})
-        # Target has rejected pointers that lead into each other.
+        # ReplayTarget has rejected overlapping pointers.
         assert isinstance(below, dict)  # noqa: S101
         tree = below
     tree[pointer[-1]] = text
 
 
-def _text(tree: Mapping[str, Any]) -> str:
-    members = (f"{_string(name)}:{below if isinstance(below, str) else _text(below)}" for name, below in tree.items())
+def _to_object(tree: Mapping[str, Any]) -> str:
+    members = (
+        f"{_string(name)}:{below if isinstance(below, str) else _to_object(below)}" for name, below in tree.items()
+    )
     return "{" + ",".join(members) + "}"
 
 
@@ -309,7 +311,7 @@ def _time_text(moment: datetime, form: TimestampFormat) -> str:
     return f"{sign}{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
 
 
-def _naive(text: str) -> datetime | None:
+def _parse_naive(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where a replay sends its rows: the host that runs over a data directory, or a service that the caller names."""
+"""Receivers of a replay: the local host over a data directory, or a service at a URL."""
 
 import os
 from pathlib import Path
@@ -15,15 +15,15 @@ from shared.settings import Settings
 
 
 class NoHostError(ReplayError):
-    """No local host runs over the data directory."""
+    """Missing local host over the data directory."""
 
 
 class ServiceEndpoint(Protocol):
-    """A service at one address."""
+    """Service at an address."""
 
     @property
     def address(self) -> str:
-        """Base address, without a slash at the end."""
+        """Base URL without a trailing slash."""
         ...
 
     def is_running(self) -> bool:
@@ -32,19 +32,19 @@ class ServiceEndpoint(Protocol):
 
 
 class TargetService(Protocol):
-    """The receiver of requests."""
+    """Receiver of requests."""
 
     def locate(self) -> ServiceEndpoint:
-        """Return where the service is at present.
+        """Return the current address of the service.
 
         Raises:
-            NoHostError: nowhere.
+            NoHostError: no host is running.
         """
         ...
 
 
 class RemoteService:
-    """The service at an address that the caller gives."""
+    """Service at a given URL."""
 
     def __init__(self, url: str) -> None:
         self.address = url.rstrip("/")
@@ -54,12 +54,12 @@ class RemoteService:
         return self
 
     def is_running(self) -> bool:
-        """Return True: the caller chose the address."""
+        """Return True, because the user chose the URL."""
         return True
 
 
 class LocalService:
-    """The host that runs over a data directory, wherever it listens at the moment."""
+    """Local host that runs over a data directory."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -70,16 +70,16 @@ class LocalService:
         if host is None:
             raise NoHostError(
                 f"no local host runs over {self._data_dir}; start it with: make run, "
-                "or name its folder with --data-dir (DATA_DIR), or a service with --url"
+                "or set its folder with --data-dir (DATA_DIR), or a service with --url"
             )
         return host
 
 
 def checked_session() -> aiohttp.ClientSession:
-    """Return an HTTP session that sends nothing to a process that took over a host's port.
+    """Return an HTTP session that sends nothing to another process on the port of a stopped host.
 
-    Each request names its endpoint as ``trace_request_ctx``. A host that still runs after a connection was made has
-    held the port all along, so the connection leads to it.
+    Each request has its endpoint as ``trace_request_ctx``. If the host still runs after the connection is made, the
+    connection leads to it.
     """
     trace = aiohttp.TraceConfig()
     trace.on_connection_create_end.append(_check_connection)
@@ -97,9 +97,9 @@ async def declared_connection(data_dir: Path, lookup: str) -> Connection:
     """Return a connection of the workspace in a data directory.
 
     Raises:
-        ReplayError: the workspace has no such connection, or it is disabled, or the catalog cannot be read.
+        ReplayError: the connection is unknown or disabled, or the catalog cannot be read.
     """
-    from shared.wiring import Services  # noqa: PLC0415  takes half a second, which --url does not need
+    from shared.wiring import Services  # noqa: PLC0415  slow import that --url does not need
 
     services = Services(Settings.read({**os.environ, "DATA_DIR": str(data_dir)}))
     try:
@@ -112,5 +112,5 @@ async def declared_connection(data_dir: Path, lookup: str) -> Connection:
     if stored is None:
         raise ReplayError(f"the workspace has no connection {lookup!r}; it has {', '.join(sorted(connections))}")
     if not stored.value.enabled:
-        raise ReplayError(f"the connection {lookup!r} is disabled and takes no telemetry")
+        raise ReplayError(f"the connection {lookup!r} is disabled and accepts no telemetry")
     return stored.value

@@ -1,4 +1,4 @@
-"""Sign-in codes of the web console: random, for one use, good for a quarter of an hour, kept as hashes in files."""
+"""Sign-in codes of the web console: random, single-use, valid for 15 minutes, stored as hashes in files."""
 
 import asyncio
 import hashlib
@@ -11,13 +11,14 @@ from pathlib import Path
 from shared.backends.embedded import durable_files
 
 LIFETIME_SECONDS = 900
+_FOLDER = "sign-in"
 
 
 class SignInCodes:
-    """The codes of one data directory; any process that may read it makes them, and exactly one takes each.
+    """Codes of one data directory, which any process with access creates and uses.
 
     Args:
-        folder: of the codes, made on first use and readable by its owner alone.
+        folder: folder of the codes, created on first use and readable by its owner only.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -27,17 +28,17 @@ class SignInCodes:
         """Return a new code.
 
         Args:
-            member: who it signs in; empty for the workspace's first administrator.
+            member: the member to sign in; empty for the workspace's first administrator.
         """
         code = secrets.token_urlsafe(32)
-        await asyncio.to_thread(self._keep, code, member)
+        await asyncio.to_thread(self._store, code, member)
         return code
 
     async def take(self, code: str) -> str | None:
-        """Use a code up, and return whom it signs in; None for one that is unknown, used or expired."""
+        """Use a code and return its member; None if it is unknown, used or expired."""
         return await asyncio.to_thread(self._take, code)
 
-    def _keep(self, code: str, member: str) -> None:
+    def _store(self, code: str, member: str) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self._folder.iterdir():
             if _content(path)[1] <= time.time():
@@ -47,11 +48,11 @@ class SignInCodes:
         durable_files.create(path, durable_files.write_draft(path, content.encode(), 0o600), self._folder)
 
     def _take(self, code: str) -> str | None:
-        wanted = _digest(code)
+        digest = _digest(code)
         found = None
-        # Every name is compared, in constant time: how long it takes tells nothing of any code.
+        # All names are compared in constant time, so that timing reveals no code.
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
-            if hmac.compare_digest(path.name, wanted):
+            if hmac.compare_digest(path.name, digest):
                 found = path
         if found is None:
             return None
@@ -59,9 +60,19 @@ class SignInCodes:
         try:
             found.unlink()
         except FileNotFoundError:
-            # Another request was quicker.
+            # Another request used the code first.
             return None
         return member if time.time() < expires_at else None
+
+
+def open_sign_in_codes(data_dir: Path) -> SignInCodes:
+    """Return the sign-in codes of a data directory."""
+    return SignInCodes(data_dir / _FOLDER)
+
+
+def build_sign_in_link(address: str, code: str) -> str:
+    """Return the link with a code in the fragment, which browsers do not send."""
+    return f"{address}/console/#sign-in={code}"
 
 
 def _digest(code: str) -> str:
@@ -69,9 +80,9 @@ def _digest(code: str) -> str:
 
 
 def _content(path: Path) -> tuple[str, float]:
-    """Return a code's member and its end; the past for a file that is gone or of another form."""
+    """Return a code's member and expiry; a missing or invalid file has expired."""
     try:
-        kept = json.loads(path.read_bytes())
-        return str(kept["member"]), float(kept["expiresAt"])
+        stored = json.loads(path.read_bytes())
+        return str(stored["member"]), float(stored["expiresAt"])
     except (OSError, ValueError, KeyError, TypeError):
         return "", 0.0

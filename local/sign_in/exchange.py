@@ -1,4 +1,4 @@
-"""Gives the web console a token for a sign-in code; a route of the local host, unknown to the app in the cloud."""
+"""Exchange of a sign-in code for a token, a route of the local host only."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -13,26 +13,26 @@ from shared.timestamps import rfc3339
 
 PATH: Final = "/local/sign-in"
 TOKEN_MINUTES: Final = Decimal(480)
-"""A working day: without a key in its hands, the console cannot renew the token."""
+"""A working day, because the console has no API key to renew the token."""
 
 
 class SignInExchange:
-    """Answers ``POST /local/sign-in``."""
+    """Handler of ``POST /local/sign-in``."""
 
     def __init__(self, codes: SignInCodes) -> None:
         self._codes = codes
 
     async def handle(self, method: str, body: bytes) -> Mapping[str, Any]:
-        """Return ``{token, expiresAt}`` for a body ``{code}``; the code is used up.
+        """Return ``{token, expiresAt}`` for a body ``{code}``; the code becomes invalid.
 
         Raises:
             WorkspaceError: METHOD_NOT_ALLOWED; INVALID; SIGN_IN_CODE_INVALID.
         """
         if method != "POST":
-            raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "Send a POST.", allow=["POST"])
+            raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "Use POST.", allow=["POST"])
         member = await self._codes.take(_code(body))
         if member is None:
-            detail = "The sign-in code is unknown, used or expired; python -m local.sign_in makes a new one."
+            detail = "The sign-in code is unknown, used or expired; run python -m local.sign_in for a new one."
             raise WorkspaceError(Kind.UNAUTHENTICATED, "SIGN_IN_CODE_INVALID", detail)
         return await _token(member)
 
@@ -44,21 +44,22 @@ def _code(body: bytes) -> str:
         raise invalid("body", str(error)) from None
     code = given.get("code") if isinstance(given, dict) else None
     if not isinstance(code, str):
-        raise invalid("code", "the code of a sign-in link is expected")
+        raise invalid("code", "must be the code of a sign-in link")
     return code
 
 
-async def _token(wanted: str) -> Mapping[str, Any]:
-    from shared.wiring import services  # noqa: PLC0415  the settings that it reads are complete only after the start
+async def _token(member_id: str) -> Mapping[str, Any]:
+    from shared.wiring import services  # noqa: PLC0415  the settings are complete only after the start
 
     catalog = await services().catalog.current()
     chosen = [
         member
         for member in catalog.members.values()
-        if member.enabled and (member.id == wanted if wanted else member.role is Role.ADMIN and not member.service)
+        if member.enabled
+        and (member.id == member_id if member_id else member.role is Role.ADMIN and not member.service)
     ]
     if not chosen:
-        raise unauthenticated("The workspace has no such member, or none that is enabled.")
+        raise unauthenticated("The workspace has no enabled member with this id.")
     member = chosen[0]
     identity = None if member.service else member.id
     caller = Principal(member.id, identity, member.name, member.access_rights, CredentialKind.LINK, "", None)

@@ -9,7 +9,7 @@ from local.http_server.admin import Admin
 from local.http_server.application import HttpApp
 from local.http_server.files import Files
 from local.http_server.routes import RouteTable
-from local.http_server.server import Server, address, listen
+from local.http_server.server import Server, listen, server_url
 from shared.backends.embedded.file_links import FileLinks
 
 
@@ -17,7 +17,7 @@ from shared.backends.embedded.file_links import FileLinks
 async def serving_files(data_dir: Path) -> AsyncIterator[FileLinks]:
     """Serve the files of a data directory and give what makes links to them."""
     listener = listen("127.0.0.1", 0)
-    links = FileLinks(address("127.0.0.1", listener), data_dir / "files-key")
+    links = FileLinks(server_url("127.0.0.1", listener), data_dir / "files-key")
     server = Server(HttpApp(RouteTable(), Admin({}, {}), Files(data_dir / "blobs", links)), 1)
     serving = asyncio.create_task(server.serve([listener]))
     await server.listening.wait()

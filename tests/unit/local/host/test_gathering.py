@@ -18,7 +18,7 @@ from shared.telemetry.models import HubMessage
 FUNCTION = LoadedFunction("archive", "id", {"name": "events", "type": "eventHubTrigger"}, None)
 
 
-class StopsAtFirstPause(ShutdownSignal):
+class ShutdownAtFirstPause(ShutdownSignal):
     """The host stops when somebody first pauses, and knows for how long that was meant to be."""
 
     def __init__(self) -> None:
@@ -43,8 +43,8 @@ async def test_events_gather_after_a_batch_that_was_not_full(tmp_path: Path, mon
     log = HubWriter(tmp_path / "hub.sqlite")
     await log.send("impulses", [HubMessage(b"x", "key", {})] * 5)
     await log.close()
-    hub, stopping = HubAccess(tmp_path / "hub.sqlite"), StopsAtFirstPause()
-    setting = EventHubSetting(FUNCTION, "impulses", "archive", many=True, binary=True, gathers=1.5)
+    hub, stopping = HubAccess(tmp_path / "hub.sqlite"), ShutdownAtFirstPause()
+    setting = EventHubSetting(FUNCTION, "impulses", "archive", many=True, binary=True, collect_seconds=1.5)
     async with asyncio.timeout(30):
         await PartitionLoop(setting, partition_for_key("key"), hub, 2, stopping).run()
     await hub.close()

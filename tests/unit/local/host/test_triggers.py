@@ -3,7 +3,7 @@
 import pytest
 
 from local.host.environment import HostJson
-from local.host.triggers import sort
+from local.host.triggers import sort_functions
 from local.host.worker import LoadedFunction
 
 HUB = {"type": "eventHubTrigger", "name": "events", "eventHubName": "impulses", "consumerGroup": "archive"}
@@ -20,7 +20,7 @@ def test_a_disabled_function_does_not_run(
     """An app setting disables one function, by the name that Azure gives it; the hub then waits for it no longer."""
     monkeypatch.setenv(setting, value)
     functions = [LoadedFunction("archive", "1", HUB, None), LoadedFunction("compaction", "2", TIMER, None)]
-    triggers = sort(functions, HostJson("", 100))
+    triggers = sort_functions(functions, HostJson("", 100))
     assert [each.function.name for each in triggers.event_hubs] == (["archive"] if runs else [])
     assert [each.function.name for each in triggers.timers] == ["compaction"]
     assert ("archive" in triggers.groups()["impulses"]) == runs
@@ -30,5 +30,5 @@ def test_a_disabled_function_does_not_run(
 def test_only_the_archive_lets_events_gather(group: str, *, gathers: bool) -> None:
     """The archive writes a file for each connection of a batch; whoever passes events on takes them as they come."""
     functions = [LoadedFunction(group, "1", HUB | {"consumerGroup": group}, None)]
-    (setting,) = sort(functions, HostJson("", 100)).event_hubs
-    assert bool(setting.gathers) == gathers
+    (setting,) = sort_functions(functions, HostJson("", 100)).event_hubs
+    assert bool(setting.collect_seconds) == gathers

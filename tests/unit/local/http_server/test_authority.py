@@ -49,7 +49,7 @@ def test_host_is_there_once() -> None:
     """HTTP/1.1 has exactly one Host header; HTTP/1.0 may have none."""
     check_host([], "1.0")
     for headers, version in (([], "1.1"), ([(b"host", b"a")] * 2, "1.1"), ([(b"host", b"a")] * 2, "1.0")):
-        with pytest.raises(WorkspaceError, match="expected once"):
+        with pytest.raises(WorkspaceError, match="exactly once"):
             check_host(headers, version)
 
 

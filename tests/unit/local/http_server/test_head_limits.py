@@ -56,7 +56,7 @@ def test_bytes_that_give_nothing_are_limited() -> None:
     """What the parser was fed without giving anything out may not grow; anything given out starts the count anew."""
     sizes = HeadSizeCounter()
     assert sizes.add_data(MAX_HEADER_BYTES)
-    sizes.tell()
+    sizes.note_output()
     assert sizes.add_data(10 * MAX_HEADER_BYTES)
     assert sizes.add_data(MAX_HEADER_BYTES)
     assert not sizes.add_data(1)

@@ -205,8 +205,8 @@ def test_repeated_rows_are_counted(tmp_path: Path) -> None:
 def test_one_id_for_different_rows_is_refused(tmp_path: Path) -> None:
     """Two rows with the same messageId and different content are refused, since the service would store one."""
     file = CsvFile(_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},2,m\n"), RIG)
-    with pytest.raises(FileError, match=r"row 2 has the messageId of another row with other content \(.*row 1\)"):
-        replay.check([file])
+    with pytest.raises(FileError, match=r"row 2 has the messageId of another row with different content \(.*row 1\)"):
+        replay.check_files([file])
 
 
 def _busy(**headers: str) -> web.Response:
@@ -265,7 +265,7 @@ async def test_pace(tmp_path: Path) -> None:
     text = "timestamp,a\n" + "".join(f"2026-01-05T08:00:{second:02d}Z,1\n" for second in (0, 0, 1, 30, 30))
     file = CsvFile(_file(tmp_path, text), RIG)
     started = asyncio.get_running_loop().time()
-    found = [[row.place[-1] for row in batch] async for batch in replay.batches(file.rows(), Pace(speed=100))]
+    found = [[row.place[-1] for row in batch] async for batch in replay.collect_batches(file.rows(), Pace(speed=100))]
     assert found == [["1", "2", "3"], ["4", "5"]]
     assert asyncio.get_running_loop().time() - started >= 0.29
 
@@ -279,19 +279,23 @@ async def test_pace(tmp_path: Path) -> None:
         (
             "timestamp,a;b,c;d\n",
             {"delimiter": ";"},
-            "no column 'timestamp'; there are timestamp,a, b,c, d; try --delimiter ','$",
+            "column 'timestamp' is missing; the columns are timestamp,a, b,c, d; try --delimiter ','$",
         ),
-        ("t;a,0;b,1;c\n", {}, r"no column 'timestamp'; there are t;a, 0;b, 1;c; try --delimiter ';'$"),
-        ("timestamp\n2026-01-05T08:00:00Z\n", {}, "one column, 'timestamp'; a column of the time and at least another"),
-        ("a,b\n1,2\n", {}, "no column 'timestamp'; there are a, b; name the column of the time with --time-column$"),
-        ("a,b\n1,2\n", {"time_column": "t"}, "no column 't'; there are a, b"),
+        ("t;a,0;b,1;c\n", {}, r"column 'timestamp' is missing; the columns are t;a, 0;b, 1;c; try --delimiter ';'$"),
+        ("timestamp\n2026-01-05T08:00:00Z\n", {}, "one column, 'timestamp'; it must have a time column"),
+        (
+            "a,b\n1,2\n",
+            {},
+            "column 'timestamp' is missing; the columns are a, b; set the time column with --time-column$",
+        ),
+        ("a,b\n1,2\n", {"time_column": "t"}, "column 't' is missing; the columns are a, b"),
         ("t,b\n2026-01-05T08:00:00Z,2\nyesterday,2\n", {"time_column": "t"}, "row 2: 'yesterday' is not a valid time"),
         ("t,b\n2026-01-05 08:00:00,1\n", {"time_column": "t"}, "row 1: .*--assume-zone"),
         ("timestamp,b\n2026-01-05T08:00:00Z,2\n3\n", {}, "row 2 has 1 cells; the header has 2"),
-        ("a,a\n1,2\n", {}, "names a column twice"),
+        ("a,a\n1,2\n", {}, "repeats a column"),
         ("t,timestamp\n1,2\n", {"time_column": "t"}, "does not store the column 'timestamp' as data"),
         ('timestamp,a\n"b\n', {}, "row 1 is not CSV"),
-        ("", {}, "a header with the names of the columns is expected"),
+        ("", {}, "must be a header with the names of the columns"),
         (f"timestamp,deviceId\n2026-01-05T08:00:00Z,{'x' * 257}\n", {}, "row 1: messageId and deviceId: a string of 1"),
         (f"timestamp,a,b,c\n2026-01-05T08:00:00Z{f',{"x" * 100_000}' * 3}\n", {}, "row 1 is over 262144 bytes"),
     ],
@@ -370,7 +374,7 @@ def test_devices_need_a_pointer(tmp_path: Path) -> None:
     """A device that the connection would not lift is refused."""
     path, target = _file(tmp_path, _numbers(1)), _target(deviceIdPointer="")
     assert len(list(CsvFile(path, target).rows())) == 1
-    with pytest.raises(FileError, match="lifts no device id"):
+    with pytest.raises(FileError, match="no pointer for the device id"):
         list(CsvFile(path, target, device="d").rows())
 
 
@@ -406,7 +410,7 @@ async def test_a_service_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -
     with socket.create_server(("127.0.0.1", 0)) as silent:
         async with checked_session() as session:
             for port in (silent.getsockname()[1], 1):
-                with pytest.raises(ReplayError, match="does not answer"):
+                with pytest.raises(ReplayError, match="does not respond"):
                     await TelemetryClient(session, RemoteService(f"http://127.0.0.1:{port}"), "rig", KEY).probe()
 
 
@@ -426,13 +430,13 @@ def test_api_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OI_API_KEY", raising=False)
     keys = tmp_path / "keys.json"
     with pytest.raises(ReplayError, match="cannot be read"):
-        replay.api_key(keys, "editor")
+        replay.read_api_key(keys, "editor")
     keys.write_text('{"editor": "k1"}')
-    assert replay.api_key(keys, "editor") == "k1"
+    assert replay.read_api_key(keys, "editor") == "k1"
     with pytest.raises(ReplayError, match="no key of viewer"):
-        replay.api_key(keys, "viewer")
+        replay.read_api_key(keys, "viewer")
     monkeypatch.setenv("OI_API_KEY", "k2")
-    assert replay.api_key(keys, "viewer") == "k2"
+    assert replay.read_api_key(keys, "viewer") == "k2"
 
 
 @pytest.mark.parametrize(

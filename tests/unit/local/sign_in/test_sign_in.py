@@ -77,7 +77,7 @@ def test_command_prints_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert sign_in.main(["--data-dir", str(tmp_path), "--as", "viewer@t"]) == 0
     address, _, code = capsys.readouterr().out.strip().partition("#sign-in=")
     assert address == "http://127.0.0.1:7099/console/"
-    assert asyncio.run(sign_in.codes(tmp_path).take(code)) == "viewer@t"
+    assert asyncio.run(sign_in_codes.open_sign_in_codes(tmp_path).take(code)) == "viewer@t"
 
 
 def test_command_needs_a_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

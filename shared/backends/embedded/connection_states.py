@@ -36,21 +36,11 @@ class SqliteConnectionStates:
         self._database = SqliteDatabase(path, _SCHEMA)
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count what lies above the highest sequence number counted so far, all of it or nothing.
-
-        Raises:
-            WorkspaceError: UNAVAILABLE ``CONNECTION_STATES_UNAVAILABLE``; nothing was counted.
-        """
         if arrivals:
             with unavailable_on_failure(*_NAMES):
                 await self._database.write(lambda connection: _record(connection, arrivals))
 
     async def set_status(self, connection: str, status: str) -> None:
-        """Set a connection's status.
-
-        Raises:
-            WorkspaceError: UNAVAILABLE ``CONNECTION_STATES_UNAVAILABLE``.
-        """
         with unavailable_on_failure(*_NAMES):
             await self._database.write(
                 lambda database: database.execute(
@@ -61,11 +51,6 @@ class SqliteConnectionStates:
             )
 
     async def states(self) -> Mapping[str, ConnectionState]:
-        """Return the state of every connection that has one, by lookup.
-
-        Raises:
-            WorkspaceError: UNAVAILABLE ``CONNECTION_STATES_UNAVAILABLE``.
-        """
         with unavailable_on_failure(*_NAMES):
             return await self._database.read(_states)
 

@@ -63,7 +63,7 @@ class DocumentFile:
         self.writes = WriteBatcher(SqliteDatabase(path, SCHEMA))
 
     async def close(self) -> None:
-        """Finish what runs and close the file."""
+        """Finish running calls and close the file."""
         await self.writes.close()
         await self.reads.close()
 

@@ -92,7 +92,7 @@ class FileNoteSigner:
     async def public_key(self) -> bytes:
         return _spki((await asyncio.to_thread(self._current)).public_key())
 
-    async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is kept
+    async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is cached
         return await asyncio.to_thread(self._trusted)
 
     def _trusted(self) -> list[bytes]:

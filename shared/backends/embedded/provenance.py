@@ -124,7 +124,6 @@ class SqliteChainStore:
         return await self._read(work)
 
     async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
-        """Hand the rows of a window to a function."""
         where = f"chain = ? AND sequence BETWEEN ? AND ? AND {IN_PLACE}"
         sql = f"SELECT {ROW_COLUMNS} FROM records WHERE {where} ORDER BY sequence"  # noqa: S608  column names
 
@@ -143,7 +142,7 @@ class SqliteChainStore:
         self._has_verifier = True
         try:
             async with VerifierProcess(self._path) as process:
-                yield process.ask
+                yield process.verify
         finally:
             self._has_verifier = False
 
@@ -204,13 +203,10 @@ class SqliteChainStore:
         return await self._read(work)
 
     async def find_misplaced(self, chain: ChainKey) -> int | None:
-        """Return the place behind the first record that stands in none; one look at an index of the chain."""
         with unavailable_on_failure(CODE, "the audit log"):
             return await self._verifying.read(lambda connection: find_misplaced(connection, chain))
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
-        """Return earliest records that a missing or renamed head no longer leads to."""
-
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
             names = {"genesis": genesis.encode(), "chain": chain_number(connection, chain)}
             records = map(record_from_row, connection.execute(ORPHANS, names))

@@ -1,4 +1,4 @@
-"""Process that verifies windows of chains: it reads questions as lines of JSON and writes an answer line for each.
+"""Process that verifies windows of chains: it reads requests as lines of JSON and writes a result line for each.
 
 Verification needs the processor, and Python runs one thread at a time: a separate process does not block the event
 loop of the service. Start it with ``python -m shared.backends.embedded.provenance_verifier FILE``.
@@ -68,7 +68,7 @@ class VerifierProcess:
             await ending
             raise
 
-    async def ask(self, question: WindowRequest) -> WindowResult:
+    async def verify(self, request: WindowRequest) -> WindowResult:
         """Verify a window.
 
         Raises:
@@ -77,8 +77,8 @@ class VerifierProcess:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             raise VerifierUnavailableError("not started")
-        process.stdin.write(question_to_line(question))
-        # Answers arrive in the order of the questions, and the lock is granted in the order of its callers.
+        process.stdin.write(request_to_line(request))
+        # Results arrive in the order of the requests, and the lock is granted in the order of its callers.
         async with self._turn:
             line = await process.stdout.readline()
         if not line.endswith(b"\n"):
@@ -99,27 +99,27 @@ class VerifierProcess:
         await process.wait()
 
 
-def question_to_line(question: WindowRequest) -> bytes:
-    """Return a question as a line of JSON."""
-    return json.dumps(asdict(question)).encode() + b"\n"
+def request_to_line(request: WindowRequest) -> bytes:
+    """Return a request as a line of JSON."""
+    return json.dumps(asdict(request)).encode() + b"\n"
 
 
-def question_from_line(line: bytes) -> WindowRequest:
-    """Return the question of a line of JSON."""
+def request_from_line(line: bytes) -> WindowRequest:
+    """Return the request of a line of JSON."""
     value: dict[str, Any] = json.loads(line)
     target, scope_key = value.pop("chain")
     return WindowRequest(ChainKey(Target(target), scope_key), **value)
 
 
 async def main(path: Path) -> None:
-    """Answer questions until the input ends, which is when the asking process closes it or ends."""
+    """Serve requests until the input ends, which is when the parent process closes it or ends."""
     # The module of the store imports this one.
     from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415
 
     store = SqliteChainStore(path)
     for line in sys.stdin.buffer:
-        answer = await verify_window(store, question_from_line(line))
-        sys.stdout.buffer.write(json.dumps(asdict(answer)).encode() + b"\n")
+        result = await verify_window(store, request_from_line(line))
+        sys.stdout.buffer.write(json.dumps(asdict(result)).encode() + b"\n")
         sys.stdout.buffer.flush()
     await store.close()
 

@@ -58,15 +58,13 @@ class _Batcher(ABC):
 
     async def _run_batches(self) -> None:
         while self._waiting:
-            batch, self._waiting = (
-                self._waiting[: self.max_calls],
-                self._waiting[len(self._waiting[: self.max_calls]) :],
-            )
+            batch = self._waiting[: self.max_calls]
+            del self._waiting[: len(batch)]
             size: dict[str, str | int] = {"db.operation.batch.size": len(batch)} if len(batch) > 1 else {}
             try:
                 with batch_span(self._batch_span, [call.caller for call in batch], self._attributes | size):
                     outcomes = await self._execute([call.work for call in batch])
-            except Exception as error:  # noqa: BLE001  whatever it is, nobody waits for this
+            except Exception as error:  # noqa: BLE001  raised to every caller of the batch
                 outcomes = [error] * len(batch)
             for call, outcome in zip(batch, outcomes, strict=True):
                 _resolve(call.future, outcome)
@@ -128,7 +126,7 @@ class WriteBatcher(_Batcher):
 def _read_one(connection: sqlite3.Connection, work: Work) -> Any:
     try:
         return work(connection)
-    except Exception as error:  # noqa: BLE001  whatever it is, nobody waits for this
+    except Exception as error:  # noqa: BLE001  raised to the caller of this read
         return error
 
 
@@ -137,7 +135,7 @@ def _write_one(connection: sqlite3.Connection, work: Work) -> Any:
     connection.execute("SAVEPOINT alone")
     try:
         outcome = work(connection)
-    except Exception as error:  # noqa: BLE001  whatever it is, nobody waits for this
+    except Exception as error:  # noqa: BLE001  the other writes of the batch continue
         # If SQLite has ended the whole transaction, this statement fails, and the batch with it.
         connection.execute("ROLLBACK TO alone")
         outcome = error

@@ -28,23 +28,23 @@ GROWTH_SECONDS = 60.0
 LEAST_KILLS = 2
 
 
-class Answer(NamedTuple):
+class Acknowledgement(NamedTuple):
     """Reply to a writer about an event.
 
     Attributes:
         record_id: id of the record.
         hash: hash of the record.
-        asked: time of the request on the monotonic clock, in seconds; 0 if an earlier process may have sent it.
-        answered: time of the reply.
+        requested_at: time of the request on the monotonic clock, in seconds; 0 if an earlier process may have sent it.
+        acknowledged_at: time of the reply.
     """
 
     record_id: str
     hash: str
-    asked: float
-    answered: float
+    requested_at: float
+    acknowledged_at: float
 
 
-type Answers = dict[tuple[str, int], Answer]
+type Acknowledgements = dict[tuple[str, int], Acknowledgement]
 
 
 async def workspace() -> str:
@@ -59,17 +59,17 @@ class Crew:
     Attributes:
         place: kind and address of the store, as arguments of the process.
         writers: names of the writers.
-        answers: replies by writer and number of the event.
+        acknowledgements: replies by writer and number of the event.
     """
 
     place: tuple[str, str]
     writers: list[str]
-    answers: Answers = field(default_factory=dict)
+    acknowledgements: Acknowledgements = field(default_factory=dict)
 
     def start(self) -> None:
         """Start a process whose writers continue after their last reply and retry the interrupted event."""
         following = Counter(dict.fromkeys(self.writers, 0))
-        for name, number in self.answers:
+        for name, number in self.acknowledgements:
             following[name] = max(following[name], number + 1)
         arguments = [str(part) for pair in following.items() for part in pair]
         command = [sys.executable, str(SCRIPT), *self.place, *arguments]
@@ -89,10 +89,12 @@ class Crew:
             for line in lines:
                 parts = line.decode().split()
                 if parts[-1:] == ["."]:
-                    self.answers[parts[0], int(parts[1])] = Answer(parts[2], parts[3], float(parts[4]), float(parts[5]))
+                    self.acknowledgements[parts[0], int(parts[1])] = Acknowledgement(
+                        parts[2], parts[3], float(parts[4]), float(parts[5])
+                    )
 
 
-def storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Answers:
+def storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Acknowledgements:
     """Let the crews write for a while and kill some at random; return the replies.
 
     Args:
@@ -118,15 +120,15 @@ def storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Answ
     finally:
         for crew in crews:
             crew.kill()
-    return {key: answer for crew in crews for key, answer in crew.answers.items()}
+    return {key: answer for crew in crews for key, answer in crew.acknowledgements.items()}
 
 
 def _wait_for_answers(crews: Sequence[Crew]) -> None:
     """Wait for the first reply, because a storm without writes tests nothing."""
-    before, deadline = sum(len(crew.answers) for crew in crews), time.monotonic() + GROWTH_SECONDS
-    while sum(len(crew.answers) for crew in crews) == before:
+    before, deadline = sum(len(crew.acknowledgements) for crew in crews), time.monotonic() + GROWTH_SECONDS
+    while sum(len(crew.acknowledgements) for crew in crews) == before:
         assert all(crew.process.poll() is None for crew in crews), "a writer's process ended by itself"
-        assert time.monotonic() < deadline, "no append was answered"
+        assert time.monotonic() < deadline, "no append was acknowledged"
         threading.Event().wait(0.01)
 
 
@@ -141,7 +143,7 @@ async def stored(store: ChainStore) -> list[dict[str, Any]]:
     return records
 
 
-def check(records: Sequence[dict[str, Any]], answers: Answers) -> None:
+def check(records: Sequence[dict[str, Any]], acknowledgements: Acknowledgements) -> None:
     """Fail unless the history fits the model.
 
     The chain is valid by the published rule. It has each acknowledged event at its record, no event twice or out of its
@@ -152,10 +154,10 @@ def check(records: Sequence[dict[str, Any]], answers: Answers) -> None:
     times = [record["Timestamp"] for record in records]
     assert times == sorted(times)
     places = _places(records)
-    for event, answer in answers.items():
-        assert places[event] == (answer.record_id, answer.hash), f"{event} is not where it was answered to be"
-    assert 0 <= len(places) - len(answers) <= WRITERS
-    _check_real_time([answers[event] for event in places if event in answers])
+    for event, answer in acknowledgements.items():
+        assert places[event] == (answer.record_id, answer.hash), f"{event} is not stored as acknowledged"
+    assert 0 <= len(places) - len(acknowledgements) <= WRITERS
+    _check_real_time([acknowledgements[event] for event in places if event in acknowledgements])
 
 
 def _places(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], tuple[str, str]]:
@@ -170,8 +172,10 @@ def _places(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], tuple[st
     return places
 
 
-def _check_real_time(in_order: Sequence[Answer]) -> None:
-    earliest_answer_behind = float("inf")
+def _check_real_time(in_order: Sequence[Acknowledgement]) -> None:
+    earliest_later_reply = float("inf")
     for answer in reversed(in_order):
-        assert answer.asked <= earliest_answer_behind, f"{answer.record_id} stands before what was answered earlier"
-        earliest_answer_behind = min(earliest_answer_behind, answer.answered)
+        assert answer.requested_at <= earliest_later_reply, (
+            f"{answer.record_id} precedes an event that was acknowledged before its request"
+        )
+        earliest_later_reply = min(earliest_later_reply, answer.acknowledged_at)

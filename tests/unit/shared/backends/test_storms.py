@@ -7,7 +7,7 @@ import pytest
 
 from shared.provenance.hash_rule import genesis_hash
 from shared.provenance.records import draft_event, parse_record, seal_record
-from tests.unit.shared.backends.storms import CHAIN, Answer, Answers, check
+from tests.unit.shared.backends.storms import CHAIN, Acknowledgement, Acknowledgements, check
 
 
 @dataclass
@@ -15,7 +15,7 @@ class History:
     """A chain of three events of two writers, and their replies."""
 
     records: list[dict[str, Any]]
-    answers: Answers
+    acknowledgements: Acknowledgements
 
 
 @pytest.fixture
@@ -27,32 +27,32 @@ def history() -> History:
 def append_history(events: list[tuple[str, int]]) -> History:
     """Return the history of events appended one after the other."""
     records: list[dict[str, Any]] = []
-    answers: Answers = {}
+    acknowledgements: Acknowledgements = {}
     previous = genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
     for sequence, (name, number) in enumerate(events, start=1):
         event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
         record = seal_record(draft_event(name, event), sequence, f"2026-01-01T00:00:0{sequence}Z", previous, "")
         previous = record.hash
         records.append(parse_record(record.canonical, record.hash))
-        answers[name, number] = Answer(records[-1]["RecordID"], record.hash, sequence, sequence + 0.5)
-    return History(records, answers)
+        acknowledgements[name, number] = Acknowledgement(records[-1]["RecordID"], record.hash, sequence, sequence + 0.5)
+    return History(records, acknowledgements)
 
 
 def test_a_valid_history_fits(history: History) -> None:
     """A valid history passes, even if its last event was not acknowledged."""
-    check(history.records, history.answers)
-    del history.answers["a", 1]
-    check(history.records, history.answers)
+    check(history.records, history.acknowledgements)
+    del history.acknowledgements["a", 1]
+    check(history.records, history.acknowledgements)
 
 
 def test_a_lost_event_is_found(history: History) -> None:
     """An acknowledged event is missing."""
-    history.answers["b", 1] = Answer("000000000004", "0" * 64, 5, 6)
+    history.acknowledgements["b", 1] = Acknowledgement("000000000004", "0" * 64, 5, 6)
     with pytest.raises(KeyError):
-        check(history.records, history.answers)
-    history.answers["b", 1] = history.answers["b", 0]
+        check(history.records, history.acknowledgements)
+    history.acknowledgements["b", 1] = history.acknowledgements["b", 0]
     with pytest.raises((AssertionError, KeyError)):
-        check(history.records, history.answers)
+        check(history.records, history.acknowledgements)
 
 
 def test_a_gap_and_a_fork_are_found(history: History) -> None:
@@ -73,14 +73,14 @@ def test_a_duplicate_and_a_wrong_order_are_found(events: list[tuple[str, int]]) 
 
 def test_a_reply_of_another_record_is_found(history: History) -> None:
     """A reply has the record of another event."""
-    history.answers["b", 0] = history.answers["a", 0]
+    history.acknowledgements["b", 0] = history.acknowledgements["a", 0]
     with pytest.raises(AssertionError, match="is not where"):
-        check(history.records, history.answers)
+        check(history.records, history.acknowledgements)
 
 
 def test_an_event_before_an_acknowledged_one_is_found(history: History) -> None:
     """An event requested after a reply must follow the event of that reply."""
-    late = history.answers["a", 0]
-    history.answers["a", 0] = late._replace(asked=9.0, answered=9.5)
-    with pytest.raises(AssertionError, match="answered earlier"):
-        check(history.records, history.answers)
+    late = history.acknowledgements["a", 0]
+    history.acknowledgements["a", 0] = late._replace(requested_at=9.0, acknowledged_at=9.5)
+    with pytest.raises(AssertionError, match="precedes an event"):
+        check(history.records, history.acknowledgements)

@@ -10,7 +10,7 @@ from typing import Any
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner
 from shared.backends.embedded.provenance import SqliteChainStore
-from shared.backends.embedded.provenance_verifier import question_from_line, question_to_line
+from shared.backends.embedded.provenance_verifier import request_from_line, request_to_line
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.parallel import (
@@ -48,8 +48,8 @@ class ParallelChainStore(SqliteChainStore):
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
         """Verify windows from requests in the format for another process."""
 
-        async def ask(question: WindowRequest) -> WindowResult:
-            answer = await verify_window(self, question_from_line(question_to_line(question)))
+        async def ask(request: WindowRequest) -> WindowResult:
+            answer = await verify_window(self, request_from_line(request_to_line(request)))
             self.sound += answer.sound
             return answer
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
-from shared.backends.embedded.provenance_verifier import VerifierProcess, question_from_line, question_to_line
+from shared.backends.embedded.provenance_verifier import VerifierProcess, request_from_line, request_to_line
 from shared.provenance.parallel import (
     VerifierUnavailableError,
     VerifyWindow,
@@ -57,8 +57,8 @@ async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> Cha
 def test_a_request_of_any_scope_is_one_line(scope: str) -> None:
     """A request with any scope key is parsed as it was formatted."""
     asked = WindowRequest(ChainKey(Target.DOMAIN_EVENTS, scope), 5, 8, 7)
-    line = question_to_line(asked)
-    assert (question_from_line(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
+    line = request_to_line(asked)
+    assert (request_from_line(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
 
 
 async def test_the_process_returns_the_local_results(log: SqliteAuditLog) -> None:
@@ -66,7 +66,7 @@ async def test_the_process_returns_the_local_results(log: SqliteAuditLog) -> Non
     asked = [WindowRequest(CHAIN, first, first + 3, 30) for first in range(5, COUNT, 4)]
     async with log.store.open_window_verifier() as ask:
         told = await asyncio.gather(*map(ask, asked))
-    assert told == [await verify_window(log.store, question) for question in asked]
+    assert told == [await verify_window(log.store, request) for request in asked]
     assert all(answer.sound for answer in told)
 
 
@@ -156,8 +156,8 @@ class StoreWithKilledVerifier(SqliteChainStore):
         """Kill the process."""
         async with VerifierProcess(self._path) as process:
 
-            async def ask(question: WindowRequest) -> WindowResult:
-                answer = await process.ask(question)
+            async def ask(request: WindowRequest) -> WindowResult:
+                answer = await process.verify(request)
                 os.kill(process.pid, signal.SIGKILL)
                 self.killed = True
                 return answer
@@ -178,4 +178,4 @@ class StoreWithStoppedVerifier(SqliteChainStore):
         async with VerifierProcess(self._path) as process:
             os.kill(process.pid, signal.SIGSTOP)
             self.started.set_result(process.pid)
-            yield process.ask
+            yield process.verify

@@ -3,12 +3,13 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from shared.backends.embedded.sqlite import SqliteDatabase
-from shared.backends.embedded.sqlite_batching import WriteBatcher
+from shared.backends.embedded.sqlite_batching import ReadBatcher, WriteBatcher
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, m INTEGER)"
 
@@ -88,3 +89,22 @@ async def test_a_cancelled_write_does_not_affect_others(writes: WriteBatcher, tm
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [outcome == 1 for outcome in outcomes] == [True, True, False, True, True]
     assert len(_rows(tmp_path)) >= 4
+
+
+async def test_each_read_gets_its_own_result(tmp_path: Path) -> None:
+    """Each read gets its own rows or error, and a cancelled read does not affect others."""
+    database = SqliteDatabase(tmp_path / "file.sqlite", "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (1), (2);")
+    reads = ReadBatcher(database)
+    gone = asyncio.create_task(reads.read(lambda connection: connection.execute("SELECT 1").fetchone()))
+    good = [asyncio.create_task(reads.read(partial(_read_sums, n))) for n in range(50)]
+    bad = asyncio.create_task(reads.read(lambda connection: connection.execute("SELECT * FROM nothing")))
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert await asyncio.gather(*good) == [[(n + 1,), (n + 2,)] for n in range(50)]
+    with pytest.raises(sqlite3.OperationalError):
+        await bad
+    await database.close()
+
+
+def _read_sums(number: int, connection: sqlite3.Connection) -> list[tuple[int]]:
+    return connection.execute("SELECT ? + n FROM t", (number,)).fetchall()

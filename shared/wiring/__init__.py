@@ -6,35 +6,13 @@ from functools import cache, cached_property
 from shared.observability import logs
 from shared.observability.readiness import Probe, Readiness
 from shared.settings import settings
-from shared.wiring.access import AccessServices
+from shared.wiring.access import AccessServices, LimitServices
 from shared.wiring.background import BackgroundServices
 from shared.wiring.documents import DocumentServices
-from shared.wiring.graphql import GraphQLServices
-from shared.wiring.limits import LimitServices
+from shared.wiring.queries import GraphQLServices
 
 PROVENANCE = "provenance"
 """Feature that every provenance route requires."""
-
-_CLOSED_IN_ORDER = (
-    "background",
-    "authenticator",
-    "sender",
-    "message_service",
-    "cold_blobs",
-    "download_blobs",
-    "engine",
-    "connection_states",
-    "_cosmos_containers",
-    "_data_accounts",
-    "_account_file",
-    "audit_log",
-    "chain_store",
-    "_limits_file",
-    "_workspace_file",
-    "cosmos",
-    "blob_account",
-    "key_vault",
-)
 
 
 class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServices, LimitServices):
@@ -115,9 +93,10 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
 
     async def close(self) -> None:
         """Stop background work and close all created resources."""
-        for name in _CLOSED_IN_ORDER:
-            if name in self.__dict__:
-                await self.__dict__[name].close()
+        # Background jobs create services while they run, so they must stop before the first resource is closed.
+        if "background" in self.__dict__:
+            await self.background.close()
+        await self._resources.aclose()
 
 
 @cache

@@ -1,10 +1,13 @@
-"""Authentication services: credentials, tokens and keys."""
+"""Access services: credentials, tokens, keys and rate limits."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from shared.observability.metrics import count
 from shared.versioned_cache import VersionedCache
-from shared.wiring.catalog import MAX_STALE_CREDENTIALS_SECONDS
+from shared.wiring.base import MAX_STALE_CREDENTIALS_SECONDS, CatalogServices
 from shared.wiring.provenance import ProvenanceServices
 
 if TYPE_CHECKING:
@@ -14,8 +17,12 @@ if TYPE_CHECKING:
     from shared.auth.issuer import TokenIssuer
     from shared.auth.key_service import ApiKeys
     from shared.auth.ports import Credentials, CredentialStore, SigningKey
+    from shared.auth.principals import Principal
     from shared.auth.tokens import TokenCodec
+    from shared.backends.embedded.sqlite import SqliteDatabase
     from shared.catalog.reader import CatalogDirectory
+    from shared.rate_limits.limiter import RateLimitDecision, RateLimiter
+    from shared.rate_limits.ports import LeaseStore
 
 
 class AccessServices(ProvenanceServices):
@@ -26,8 +33,10 @@ class AccessServices(ProvenanceServices):
         """Identifies callers."""
         from shared.auth.authenticator import Authenticator
 
-        return Authenticator(
-            self._directory, self._credentials, self._credential_store, self._token_codec, self._entra_tokens
+        return self.close_at_exit(
+            Authenticator(
+                self._directory, self._credentials, self._credential_store, self._token_codec, self._entra_tokens
+            )
         )
 
     @cached_property
@@ -109,3 +118,44 @@ class AccessServices(ProvenanceServices):
         address = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
         provider = HttpOpenIdProvider(f"{address}/.well-known/openid-configuration")
         return EntraTokens(provider, configured.entra_tenant_id, configured.entra_audience)
+
+
+class LimitServices(CatalogServices):
+    """Enforces the request budget of the workspace's tier."""
+
+    @cached_property
+    def rate_limiter(self) -> "RateLimiter":
+        """Counts requests."""
+        from shared.rate_limits.limiter import RateLimiter
+
+        return RateLimiter(self._lease_store)
+
+    @cached_property
+    def _lease_store(self) -> "LeaseStore":
+        if self.on_azure:
+            from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
+
+            return CosmosLeaseStore(self.cosmos)
+        from shared.backends.embedded.rate_limits import SqliteLeaseStore
+
+        return SqliteLeaseStore(self._limits_file)
+
+    @cached_property
+    def _limits_file(self) -> "SqliteDatabase":
+        from shared.backends.embedded import places
+        from shared.backends.embedded.rate_limits import PATIENCE_SECONDS, SCHEMA
+        from shared.backends.embedded.sqlite import SqliteDatabase
+
+        path = self.settings.data_dir / "rate-limits.sqlite"
+        return self.close_at_exit(SqliteDatabase(path, SCHEMA + places.SCHEMA, write_seconds=PATIENCE_SECONDS))
+
+    @asynccontextmanager
+    async def limits(self, caller: "Principal") -> "AsyncIterator[RateLimitDecision]":
+        """Count a caller's request until it is completed."""
+        from shared.rate_limits.models import budget_for
+
+        budget = budget_for(await self.catalog.current())
+        async with self.rate_limiter.admit(caller.member_id, budget) as admission:
+            if admission.refusal is not None:
+                count("workspace.rate_limit.refusals")
+            yield admission

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from shared.observability.logs import fields, get_logger
 from shared.timestamps import now
-from shared.wiring.downloads import DownloadServices
+from shared.wiring.archive import DownloadServices
 from shared.wiring.live_stream import LiveStreamServices
 from shared.wiring.telemetry import TelemetryServices
 

@@ -60,7 +60,7 @@ class DocumentServices(ProvenanceServices):
     def _cosmos_containers(self) -> "CosmosContainerStore":
         from shared.backends.azure.cosmos_data_containers import CosmosContainerStore
 
-        return CosmosContainerStore(self._data_accounts)
+        return self.close_at_exit(CosmosContainerStore(self._data_accounts))
 
     @cached_property
     def _data_accounts(self) -> "DataAccounts":
@@ -68,13 +68,13 @@ class DocumentServices(ProvenanceServices):
 
         configured = self.settings
         accounts = parse_data_accounts(configured.data_store_accounts, configured.data_store_dns_suffix)
-        return DataAccounts(accounts, client_id=configured.managed_identity_client_id)
+        return self.close_at_exit(DataAccounts(accounts, client_id=configured.managed_identity_client_id))
 
     @cached_property
     def _account_file(self) -> "DocumentFile":
         from shared.backends.embedded.documents import DocumentFile
 
-        return DocumentFile(self.settings.data_dir)
+        return self.close_at_exit(DocumentFile(self.settings.data_dir))
 
     @cached_property
     def _continuations(self) -> "ContinuationTokens":

@@ -3,8 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.wiring.access import AccessServices
-from shared.wiring.limits import LimitServices
+from shared.wiring.access import AccessServices, LimitServices
 from shared.wiring.queries import QueryServices
 
 if TYPE_CHECKING:
@@ -28,11 +27,13 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
         from shared.backends.azure.web_pubsub import WebPubSub
 
         configured = self.settings
-        return WebPubSub(
-            configured.web_pubsub_endpoint,
-            configured.web_pubsub_hub,
-            configured.web_pubsub_access_key,
-            configured.managed_identity_client_id,
+        return self.close_at_exit(
+            WebPubSub(
+                configured.web_pubsub_endpoint,
+                configured.web_pubsub_hub,
+                configured.web_pubsub_access_key,
+                configured.managed_identity_client_id,
+            )
         )
 
     @cached_property

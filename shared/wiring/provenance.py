@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.wiring.catalog import CatalogServices
+from shared.wiring.base import CatalogServices
 
 if TYPE_CHECKING:
     from shared.catalog.service import CatalogService
@@ -27,10 +27,10 @@ class ProvenanceServices(CatalogServices):
         if self.on_azure:
             from shared.backends.azure.cosmos_chain import CosmosChainStore
 
-            return CosmosChainStore(self.cosmos)
+            return self.close_at_exit(CosmosChainStore(self.cosmos))
         from shared.backends.embedded.provenance import SqliteChainStore
 
-        return SqliteChainStore(self.settings.data_dir / "provenance.sqlite")
+        return self.close_at_exit(SqliteChainStore(self.settings.data_dir / "provenance.sqlite"))
 
     @cached_property
     def chain_log(self) -> "ChainLog":
@@ -44,7 +44,7 @@ class ProvenanceServices(CatalogServices):
         """Appends audit events."""
         from shared.provenance.chain_log import EventLog
 
-        return EventLog(self.chain_log)
+        return self.close_at_exit(EventLog(self.chain_log))
 
     @cached_property
     def catalog_service(self) -> "CatalogService":

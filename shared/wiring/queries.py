@@ -1,12 +1,14 @@
-"""Warm query services and the query engine."""
+"""Query services: engine, warm queries and GraphQL."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.settings import EMBEDDED_ENGINE
 from shared.wiring.provenance import ProvenanceServices
+from shared.wiring.telemetry import TelemetryServices
 
 if TYPE_CHECKING:
+    from shared.graphql_api.service import GraphQLService
     from shared.warm_queries.columns import QueryColumns
     from shared.warm_queries.definitions import QueryDefinitions
     from shared.warm_queries.ports import QueryEngine
@@ -24,7 +26,9 @@ class QueryServices(ProvenanceServices):
 
         configured = self.settings
         uri, database = self._find_engine_uri(), configured.kusto_database
-        return InstrumentedEngine(KustoEngine(uri, database, configured.managed_identity_client_id), database)
+        return self.close_at_exit(
+            InstrumentedEngine(KustoEngine(uri, database, configured.managed_identity_client_id), database)
+        )
 
     def _find_engine_uri(self) -> str:
         """Return the configured engine, else the one noted in the data directory by its host, else the default."""
@@ -54,3 +58,15 @@ class QueryServices(ProvenanceServices):
         from shared.warm_queries.definitions import QueryDefinitions
 
         return QueryDefinitions(self.catalog_service, self.query_columns)
+
+
+class GraphQLServices(QueryServices, TelemetryServices):
+    """Executes GraphQL requests."""
+
+    @cached_property
+    def graphql(self) -> "GraphQLService":
+        """Executes GraphQL documents."""
+        # Import here: graphql-core and ariadne take long to import, and other routes do not use them.
+        from shared.graphql_api.service import GraphQLService
+
+        return GraphQLService(self.catalog.current, self.connection_states, self.warm_queries, self.query_columns)

@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.wiring.catalog import CatalogServices
+from shared.wiring.base import CatalogServices
 
 if TYPE_CHECKING:
     from shared.telemetry.acceptance import TelemetryService
@@ -25,10 +25,10 @@ class TelemetryServices(CatalogServices):
 
             configured = self.settings
             sender = EventHubsSender(configured.event_hubs_namespace, configured.managed_identity_client_id)
-            return InstrumentedSender(sender, "eventhubs")
+            return self.close_at_exit(InstrumentedSender(sender, "eventhubs"))
         from shared.backends.embedded.hub import HubWriter
 
-        return InstrumentedSender(HubWriter(self.settings.data_dir / "hub.sqlite"), "workspace.hub")
+        return self.close_at_exit(InstrumentedSender(HubWriter(self.settings.data_dir / "hub.sqlite"), "workspace.hub"))
 
     @cached_property
     def telemetry(self) -> "TelemetryService":
@@ -43,10 +43,10 @@ class TelemetryServices(CatalogServices):
         if self.on_azure:
             from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
 
-            return CosmosConnectionStates(self.cosmos)
+            return self.close_at_exit(CosmosConnectionStates(self.cosmos))
         from shared.backends.embedded.connection_states import SqliteConnectionStates
 
-        return SqliteConnectionStates(self.settings.data_dir / "workspace.sqlite")
+        return self.close_at_exit(SqliteConnectionStates(self.settings.data_dir / "workspace.sqlite"))
 
     @cached_property
     def ingest(self) -> "TelemetryIngestor":

@@ -16,7 +16,8 @@ from shared.backends.azure.cosmos_containers import create_containers
 from shared.backends.azure.key_vault import Vault
 from shared.settings import Settings
 from shared.wiring import Services
-from shared.wiring.cold import COLD, DOWNLOADS
+from shared.wiring.archive import COLD, DOWNLOADS
+from shared.wiring.base import Closeable
 from tests.azurite.running import Azurite
 from tests.emulators.web_pubsub.serving import KEY
 from tests.key_vault import KeyVaultDouble, Tokens
@@ -39,9 +40,13 @@ class Deployment:
         given = {"STORES": "azure", "KUSTO_URI": self.kusto_uri}
         given |= {"WEB_PUBSUB_ENDPOINT": self.message_service, "WEB_PUBSUB_ACCESS_KEY": KEY}
         wired = Services(Settings.read(given))
-        wired.__dict__["cosmos"] = CosmosAccount(self.cosmos.endpoint, DATABASE, key=self.cosmos.key)
-        wired.__dict__["blob_account"] = BlobAccount("", connection_string=self.blobs.connection_string, retries=0)
-        wired.__dict__["key_vault"] = Vault(self.vault.uri, credential=Tokens(), options=self.vault.options)
+        accounts: dict[str, Closeable] = {
+            "cosmos": CosmosAccount(self.cosmos.endpoint, DATABASE, key=self.cosmos.key),
+            "blob_account": BlobAccount("", connection_string=self.blobs.connection_string, retries=0),
+            "key_vault": Vault(self.vault.uri, credential=Tokens(), options=self.vault.options),
+        }
+        for name, account in accounts.items():
+            wired.__dict__[name] = wired.close_at_exit(account)
         return wired
 
 

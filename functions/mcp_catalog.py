@@ -118,7 +118,7 @@ async def _list_connections(catalog: Catalog) -> list[dict[str, Any]]:
             "name": stored.value.name,
             "type": stored.value.type,
             "status": derive_status(stored.value.enabled, states.get(lookup)),
-            "surfaces": list(catalog.surfaces_of(lookup)),
+            "surfaces": list(catalog.find_surfaces(lookup)),
             "stats": {
                 "messagesReceived": states[lookup].messages_received if lookup in states else 0,
                 "lastMessage": _to_text(states[lookup].last_message) if lookup in states else None,

@@ -14,7 +14,7 @@ from shared.http.validation import validate_model
 from shared.mcp_server.capabilities import Tool, ToolResult
 from shared.openapi.schemas import inline_schema
 from shared.warm_queries.ports import EngineQuery
-from shared.warm_queries.results import row_objects
+from shared.warm_queries.results import to_row_objects
 from shared.wiring import services
 
 _TIMEOUT_SECONDS: Final = 20
@@ -93,7 +93,7 @@ async def _read_messages(arguments: TailArguments, catalog: Catalog) -> list[dic
     if arguments.minutes == 1440:  # noqa: PLR2004  Kusto does not accept 24:00
         values["window"] = "time(1.00:00:00)"
     result = await services().engine.execute(EngineQuery(_KQL, values, arguments.limit, _TIMEOUT_SECONDS))
-    return row_objects(result.columns, result.rows[: arguments.limit])
+    return to_row_objects(result.columns, result.rows[: arguments.limit])
 
 
 def _select_connections(arguments: TailArguments, catalog: Catalog) -> set[str]:

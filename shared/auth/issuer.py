@@ -65,7 +65,11 @@ class TokenIssuer:
         claims = Claims(uuid.uuid4().hex, caller.identity, caller.member_id, team.workspace, rights, expires_at)
         token = await self._codec.sign(claims, issued_at)
         await self._store.add_token(IssuedToken(claims.token_id, caller.member_id, expires_at, _get_parent_id(caller)))
-        details = {"expiresAt": rfc3339(expires_at), "accessRights": sorted(rights), "madeWith": caller.made_with()}
+        details = {
+            "expiresAt": rfc3339(expires_at),
+            "accessRights": sorted(rights),
+            "madeWith": caller.describe_credential(),
+        }
         await self._audit.record(
             caller.member_id,
             "Token.Issued",
@@ -108,7 +112,7 @@ class TokenIssuer:
             token_id,
             append_id=f"token-revoked-{token_id}",
             before={"principal": token.principal},
-            after={"madeWith": caller.made_with()},
+            after={"madeWith": caller.describe_credential()},
         )
 
 

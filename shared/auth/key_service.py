@@ -62,7 +62,13 @@ class ApiKeys:
         owner = await self._find_owner(caller, principal)
         granted = _select_rights(caller, owner, rights)
         return await self.issue(
-            caller.member_id, owner.id, name, granted, expires_in_days, made_with=caller.made_with(), id_seed=id_seed
+            caller.member_id,
+            owner.id,
+            name,
+            granted,
+            expires_in_days,
+            credential=caller.describe_credential(),
+            id_seed=id_seed,
         )
 
     async def issue(
@@ -73,12 +79,12 @@ class ApiKeys:
         rights: frozenset[AccessRight] | None = None,
         expires_in_days: int | None = None,
         *,
-        made_with: Mapping[str, str | None] = BY_COMMAND,
+        credential: Mapping[str, str | None] = BY_COMMAND,
         id_seed: str = "",
     ) -> IssuedKey:
         """Create a key without a check of the actor's rights, for the deployment's own command.
 
-        ``made_with`` is the credential of the actor for the audit event; ``id_seed`` as for :meth:`create`.
+        ``credential`` is the credential of the actor for the audit event; ``id_seed`` as for :meth:`create`.
         """
         generated = api_keys.generate_key(id_seed)
         at = now()
@@ -87,7 +93,7 @@ class ApiKeys:
         await self._store.add_key(key)
         self._credentials.invalidate()
         right_names = None if rights is None else sorted(rights)
-        details = {"principal": principal, "name": name, "accessRights": right_names, "madeWith": dict(made_with)}
+        details = {"principal": principal, "name": name, "accessRights": right_names, "madeWith": dict(credential)}
         await self._audit.record(
             actor, "ApiKey.Created", "ApiKey", key.key_id, append_id=f"key-created-{key.key_id}", after=details
         )
@@ -123,14 +129,14 @@ class ApiKeys:
             key_id,
             append_id=f"key-revoked-{key_id}",
             before={"principal": key.principal},
-            after={"madeWith": caller.made_with()},
+            after={"madeWith": caller.describe_credential()},
         )
 
     async def get_effective_rights(self, key: ApiKey) -> list[AccessRight]:
         """Return the current rights of a key, sorted."""
         member = (await self._directory.team()).members.get(key.principal)
-        held = member.access_rights if member is not None else frozenset[AccessRight]()
-        return sorted(held if key.rights is None else key.rights & held)
+        member_rights = member.access_rights if member is not None else frozenset[AccessRight]()
+        return sorted(member_rights if key.rights is None else key.rights & member_rights)
 
     async def _find_owner(self, caller: Principal, principal: str | None) -> TeamMember:
         requested = caller.member_id if principal is None else principal

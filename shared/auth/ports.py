@@ -31,12 +31,12 @@ class TeamMember(Protocol):
 
     @property
     def enabled(self) -> bool:
-        """Whether the member's credentials are accepted."""
+        """True if the member's credentials are accepted."""
         ...
 
     @property
     def service(self) -> bool:
-        """Whether the member is a service, whose tokens have no user identity."""
+        """True if the member is a service, whose tokens have no user identity."""
         ...
 
     @property

@@ -41,7 +41,7 @@ class Principal:
     credential_id: str
     expires_at: datetime | None
 
-    def made_with(self) -> dict[str, str | None]:
+    def describe_credential(self) -> dict[str, str | None]:
         """Return the kind and id of the credential for audit events, without its secret."""
         return {"via": self.via, "credentialId": self.credential_id or None}
 

@@ -70,7 +70,7 @@ class CatalogPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the plan has no changes."""
+        """True if the plan has no changes."""
         return not self.changes
 
 

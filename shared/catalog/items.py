@@ -64,7 +64,7 @@ def to_definition(model: Model) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True)
 
 
-def container_key(database: str, name: str) -> str:
+def build_container_key(database: str, name: str) -> str:
     """Return the key of a container's record; its first part is the lookup of the database."""
     return f"{database}/{name}"
 
@@ -90,4 +90,4 @@ def _iter_models(document: WorkspaceDocument) -> Iterator[tuple[ItemKind, str, M
         yield ItemKind.DATA_STORE, store.lookup, store.model_copy(update={"databases": without_containers})
         for database in store.databases:
             for container in database.containers:
-                yield ItemKind.CONTAINER, container_key(database.lookup, container.name), container
+                yield ItemKind.CONTAINER, build_container_key(database.lookup, container.name), container

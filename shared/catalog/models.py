@@ -115,13 +115,13 @@ class Quotas(Model):
     """Quotas of each principal; a missing value means the default of the tier."""
 
     streams_per_principal: int | None = Field(
-        None, alias="streamsPerPrincipal", ge=1, description="Most open live streams."
+        None, alias="streamsPerPrincipal", ge=1, description="Maximum number of open live streams."
     )
     jobs_per_principal: int | None = Field(
-        None, alias="jobsPerPrincipal", ge=1, description="Most unfinished downloads."
+        None, alias="jobsPerPrincipal", ge=1, description="Maximum number of unfinished downloads."
     )
     download_bytes: int | None = Field(
-        None, alias="downloadBytes", ge=1, description="Most bytes of stored files of downloads."
+        None, alias="downloadBytes", ge=1, description="Maximum total size of stored download files in bytes."
     )
 
 
@@ -168,7 +168,7 @@ class TimestampFormat(StrEnum):
 class Source(Model):
     """Selection of the events that belong to a connection, and the pointers to their fields."""
 
-    devices: tuple[Text, ...] = Field((), description="Globs on the IoT Hub device id, else the message's deviceId.")
+    devices: tuple[Text, ...] = Field((), description="Patterns of the IoT Hub device id or the message's deviceId.")
     timestamp_pointer: JsonPointer = Field("/timestamp", alias="timestampPointer")
     device_id_pointer: JsonPointer = Field("/deviceId", alias="deviceIdPointer")
     message_id_pointer: JsonPointer = Field("/messageId", alias="messageIdPointer")
@@ -221,7 +221,7 @@ class QueryParameter(Model):
 
     @property
     def required(self) -> bool:
-        """Whether the caller must send the parameter."""
+        """True if the caller must send the parameter."""
         return "default" not in self.model_fields_set
 
     @model_serializer(mode="wrap")
@@ -292,7 +292,7 @@ class Container(Model):
 
 
 class DatabaseAccess(StrEnum):
-    """Whether the account grants access to documents."""
+    """Access to the documents of an account."""
 
     GRANTED = "granted"
     REFUSED = "refused"

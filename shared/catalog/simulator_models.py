@@ -94,7 +94,7 @@ class CounterVariable(VariableBase):
     kind: Literal["counter"]
     start: int = 0
     step: int = 1
-    wrap: int | None = Field(None, description="Never reached: the counter starts anew before. Else each UTC day.")
+    wrap: int | None = Field(None, description="The counter restarts before this value; without it, each UTC day.")
 
 
 Variable = Annotated[

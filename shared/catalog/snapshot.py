@@ -72,7 +72,7 @@ class Catalog:
     queries: Mapping[str, CatalogEntry[WarmQuery]] = field(default_factory=dict)
     data_stores: Mapping[str, CatalogEntry[DataStore]] = field(default_factory=dict)
 
-    def surfaces_of(self, connection: str) -> tuple[str, ...]:
+    def find_surfaces(self, connection: str) -> tuple[str, ...]:
         """Return the sorted lookups of the surfaces that own a connection."""
         return self._surfaces_by_connection.get(connection, ())
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.auth.principals import Principal
 from shared.catalog.diff import ItemChange
-from shared.catalog.items import ItemKind, container_key, to_definition
+from shared.catalog.items import ItemKind, build_container_key, to_definition
 from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass, DataStore
 from shared.catalog.ports import StoredCatalog
 from shared.catalog.service import CatalogService
@@ -90,7 +90,7 @@ class Containers:
         place = _get_place(owned)
         if container.name in owned.containers or await self._account.find(place, container.name) is not None:
             raise container_exists()
-        key, definition = container_key(database, container.name), to_definition(container)
+        key, definition = build_container_key(database, container.name), to_definition(container)
 
         def decide(stored: StoredCatalog) -> Sequence[ItemChange]:
             if any(item.kind == ItemKind.CONTAINER and item.key == key for item in stored.items):
@@ -117,7 +117,7 @@ class Containers:
         declared = name in owned.containers
         if await self._account.find(_get_place(owned), name) is not None:
             raise _provisioned(owned, name) if declared else _not_declared(owned, name)
-        await self._remove_record(caller, container_key(database, name))
+        await self._remove_record(caller, build_container_key(database, name))
 
     async def _try_remove(self, caller: Principal, key: str) -> None:
         try:

@@ -46,7 +46,7 @@ class GraphQLRequest:
 
     def list_surfaces(self, connection: Connection) -> list[CatalogEntry[Surface]]:
         """Return the surfaces that own a connection."""
-        return [self.catalog.surfaces[lookup] for lookup in self.catalog.surfaces_of(connection.lookup)]
+        return [self.catalog.surfaces[lookup] for lookup in self.catalog.find_surfaces(connection.lookup)]
 
     def list_connections(self, surface: Surface) -> list[CatalogEntry[Connection]]:
         """Return the connections that a surface owns."""

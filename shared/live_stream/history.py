@@ -10,7 +10,7 @@ from shared.telemetry.impulses import encode
 from shared.telemetry.models import Impulse
 from shared.timestamps import parse_rfc3339, rfc3339
 from shared.warm_queries.ports import EngineQuery, QueryEngine
-from shared.warm_queries.results import row_objects
+from shared.warm_queries.results import to_row_objects
 
 PAGE_ROWS = 5_000
 MAX_PAGE_ROWS = 400_000
@@ -91,7 +91,7 @@ class History:
         bounds = {name: f"datetime({rfc3339(instant)})" for name, instant in ((_FROM, since), (_TO, until))}
         query = EngineQuery(text, bounds, rows, TIMEOUT_SECONDS)
         result = await self._engine.execute(query)
-        return [_to_stored_impulse(row) for row in row_objects(result.columns, result.rows)]
+        return [_to_stored_impulse(row) for row in to_row_objects(result.columns, result.rows)]
 
 
 def _to_stored_impulse(row: dict[str, Any]) -> StoredImpulse:

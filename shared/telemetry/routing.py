@@ -44,7 +44,7 @@ class ConnectionRouter:
     def __init__(self, catalog: Catalog) -> None:
         self.version = catalog.version
         connections = [catalog.connections[lookup].value for lookup in sorted(catalog.connections)]
-        self._routes = {each.lookup: _build_route(each, catalog.surfaces_of(each.lookup)) for each in connections}
+        self._routes = {each.lookup: _build_route(each, catalog.find_surfaces(each.lookup)) for each in connections}
         enabled = [each for each in connections if each.enabled]
         self._by_device = self._build_patterns(
             [each for each in enabled if not each.source.event_hub and each.source.devices]

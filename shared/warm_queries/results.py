@@ -40,7 +40,7 @@ class QueryResult:
     from_cache: bool | None = None
 
 
-def row_objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+def to_row_objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
     """Return each row as an object by column name, with cells as JSON values of their type.
 
     Raises:

@@ -15,7 +15,7 @@ from shared.timestamps import now, rfc3339
 from shared.validation.names import find_nearest_name
 from shared.warm_queries.ports import EngineQuery, QueryEngine
 from shared.warm_queries.result_cache import ResultCache
-from shared.warm_queries.results import AD_HOC, QueryResult, row_objects
+from shared.warm_queries.results import AD_HOC, QueryResult, to_row_objects
 from shared.worker_threads import run_in_worker
 
 TABLE = "Telemetry"
@@ -104,7 +104,7 @@ class WarmQueries:
         request = await run_in_worker(len(query.kql), self._build_request, query, bound, time_range, limit, at)
         result = await self._engine.execute(request)
         cells = min(len(result.rows), limit) * len(result.columns)
-        rows = await run_in_worker(cells * _CELL_BYTES, row_objects, result.columns, result.rows[:limit])
+        rows = await run_in_worker(cells * _CELL_BYTES, to_row_objects, result.columns, result.rows[:limit])
         return QueryResult(
             query=query.name,
             executed_at=result.computed_at or at,

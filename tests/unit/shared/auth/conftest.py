@@ -19,7 +19,7 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Member
 from shared.provenance.ports import Target
 from shared.versioned_cache import VersionedCache
-from tests.unit.shared.auth.targets import Attacked, entra, own
+from tests.unit.shared.auth.targets import AttackTarget, entra, own
 
 ADMIN = Member.model_validate({"id": "admin@x", "name": "Admin", "role": "Admin"})
 EDITOR = Member.model_validate({"id": "editor@x", "name": "Editor", "role": "Editor"})
@@ -56,7 +56,7 @@ class Workspace:
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
         """Record an audit event once per append id."""
-        if append_id not in [kept["append_id"] for kept in self.trail]:
+        if append_id not in [event["append_id"] for event in self.trail]:
             self.trail.append({"target": target, "user": user_id, "append_id": append_id, "scope": scope_key, **event})
         return event
 
@@ -73,7 +73,7 @@ async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
 
 
 @pytest.fixture(params=[own, entra], ids=["own", "entra"])
-def target(request: pytest.FixtureRequest) -> Attacked:
+def target(request: pytest.FixtureRequest) -> AttackTarget:
     """Return the attacked kind of token."""
-    made: Attacked = request.param()
-    return made
+    attack_target: AttackTarget = request.param()
+    return attack_target

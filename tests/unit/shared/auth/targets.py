@@ -17,13 +17,13 @@ from shared.auth.tokens import TokenCodec
 from shared.errors import Kind, WorkspaceError
 
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-"""Of the group of P-256."""
+"""Order of the group of P-256."""
 
 HALF = 32
 ISSUER, AUDIENCE, TENANT = "https://login.example/t/v2.0", "api://workspace", "t"
 MEMBERS = {"Username": "editor@x", "WorkspaceLookup": "plant-a", "AccessRights": ["Workspace.Catalog.Read"]}
 type Json = dict[str, Any]
-"""What a header or a payload is made of."""
+"""Values of headers and payloads."""
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -54,16 +54,16 @@ def sign_pkcs1(message: bytes, key: rsa.RSAPrivateKey = RSA_KEY) -> bytes:
 
 
 @dataclass(frozen=True)
-class Attacked:
-    """What is attacked.
+class AttackTarget:
+    """Kind of token that a test attacks.
 
     Attributes:
-        alg: the algorithm that it takes.
-        kid: the id of its key.
-        claims: of a good token.
-        sign: makes good signatures.
-        public: its public key.
-        verify: lets a token in, or raises.
+        alg: the accepted algorithm.
+        kid: id of the verification key.
+        claims: claims of a valid token.
+        sign: returns valid signatures.
+        public: public key of the signatures.
+        verify: returns if a token is accepted, else raises.
     """
 
     alg: str
@@ -113,25 +113,25 @@ class OneKey:
         return jwk if key_id == "mine" else None
 
 
-def own() -> Attacked:
+def own() -> AttackTarget:
     """Return the service's own tokens as a target."""
     at = int(time.time())
     claims = {"iss": "issuer", "aud": "audience", "sub": "editor@x", "jti": "j", "iat": at, "nbf": at, "exp": at + 600}
     codec = TokenCodec(OneKey(), "issuer", "audience")
-    return Attacked("ES256", "mine", claims | MEMBERS, sign_raw, KEY.public_key(), codec.verify)
+    return AttackTarget("ES256", "mine", claims | MEMBERS, sign_raw, KEY.public_key(), codec.verify)
 
 
-def entra() -> Attacked:
+def entra() -> AttackTarget:
     """Return Entra ID tokens as a target."""
     at = int(time.time())
     claims = {"iss": ISSUER, "aud": AUDIENCE, "tid": TENANT, "oid": "o", "iat": at, "nbf": at, "exp": at + 600}
     tokens = EntraTokens(OneKey(), TENANT, AUDIENCE)
-    return Attacked("RS256", "mine", claims, sign_pkcs1, RSA_KEY.public_key(), tokens.verify)
+    return AttackTarget("RS256", "mine", claims, sign_pkcs1, RSA_KEY.public_key(), tokens.verify)
 
 
-async def assert_rejected(target: Attacked, token: str) -> None:
+async def assert_rejected(target: AttackTarget, token: str) -> None:
     """Check that a token is rejected with the same error as a missing one."""
-    with pytest.raises(WorkspaceError) as told:
+    with pytest.raises(WorkspaceError) as caught:
         await target.verify(token)
-    assert told.value.kind is Kind.UNAUTHENTICATED, told.value
-    assert told.value.detail in {"The token is not valid.", "The token has expired."}
+    assert caught.value.kind is Kind.UNAUTHENTICATED, caught.value
+    assert caught.value.detail in {"The token is not valid.", "The token has expired."}

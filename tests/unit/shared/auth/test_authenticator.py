@@ -135,7 +135,7 @@ async def test_key_in_token_header_is_not_used(workspace: Workspace) -> None:
     [
         {"exp": int(time.time()) - 1},
         {"nbf": int(time.time()) + 3600},
-        {"iss": "somebody-else"},
+        {"iss": "another-issuer"},
         {"aud": "another-api"},
         {"aud": ["audience", "another-api"]},
         {"WorkspaceLookup": "plant-b"},
@@ -236,34 +236,34 @@ async def test_wrong_secret_and_unknown_key_reload_alike(workspace: Workspace, m
     """Both reload the keys at most once a second, so that timing does not reveal which key ids exist."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     await workspace.authenticator(f"Bearer {key}", KEYS)
-    asked = 0
+    version_calls = 0
     version = workspace.store.version
 
     async def counted() -> int:
-        nonlocal asked
-        asked += 1
+        nonlocal version_calls
+        version_calls += 1
         return await version()
 
     monkeypatch.setattr(workspace.authenticator._credentials, "_version", counted)
     for bad in (f"oik_AAAAAAAA_{key[-43:]}", f"{key[:-43]}{'A' * 43}"):
         monkeypatch.setattr(workspace.authenticator, "_reloaded_at", float("-inf"))
-        before = asked
+        before = version_calls
         for _ in range(3):
             await get_error(workspace, f"Bearer {bad}")
-        assert asked == before + 1
+        assert version_calls == before + 1
 
 
 async def test_locked_store_does_not_delay_requests_with_a_key(workspace: Workspace, tmp_path: Path) -> None:
     """A caller with a key is authenticated while the last use cannot be written; it is written afterwards."""
-    made = await workspace.api_keys.issue("test", EDITOR.id, "a key")
+    issued = await workspace.api_keys.issue("test", EDITOR.id, "a key")
     await workspace.store.load()  # opens the file
     other = sqlite3.connect(tmp_path / "workspace.sqlite", autocommit=True)
     other.execute("BEGIN IMMEDIATE")
-    assert (await workspace.authenticator(f"Bearer {made.api_key}", KEYS)).member_id == EDITOR.id
+    assert (await workspace.authenticator(f"Bearer {issued.api_key}", KEYS)).member_id == EDITOR.id
     other.execute("ROLLBACK")
     other.close()
     await workspace.authenticator.close()
-    assert (await workspace.store.load()).keys[made.api_key.split("_")[1]].last_used_at is not None
+    assert (await workspace.store.load()).keys[issued.api_key.split("_")[1]].last_used_at is not None
 
 
 async def test_expired_key_is_rejected(workspace: Workspace) -> None:

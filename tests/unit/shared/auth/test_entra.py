@@ -3,7 +3,7 @@
 import pytest
 
 from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audiences
-from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, TENANT, Attacked, OneKey, assert_rejected, entra
+from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, TENANT, AttackTarget, OneKey, assert_rejected, entra
 
 V1_ISSUER = f"https://sts.windows.net/{TENANT}/"
 CLIENT_ID = "8f3d8f5e-0000-4000-8000-000000000001"
@@ -18,7 +18,7 @@ class Version1Provider(OneKey):
 
 
 @pytest.fixture
-def target() -> Attacked:
+def target() -> AttackTarget:
     """Return the signer of test tokens and the verifier of the Web PubSub event handler."""
     audiences = list_audiences(f"api://{CLIENT_ID}")
     versions = {
@@ -26,7 +26,7 @@ def target() -> Attacked:
         "2.0": EntraTokens(OneKey(), TENANT, *audiences),
     }
     signer = entra()
-    return Attacked(
+    return AttackTarget(
         signer.alg, signer.kid, signer.claims, signer.sign, signer.public, ManagedIdentityTokens(versions).verify
     )
 
@@ -34,7 +34,7 @@ def target() -> Attacked:
 @pytest.mark.parametrize("audience", [CLIENT_ID, f"api://{CLIENT_ID}"])
 @pytest.mark.parametrize(("version", "issuer"), [("1.0", V1_ISSUER), ("2.0", ISSUER)])
 async def test_both_versions_and_audience_forms_are_accepted(
-    target: Attacked, version: str, issuer: str, audience: str
+    target: AttackTarget, version: str, issuer: str, audience: str
 ) -> None:
     """A token of version 1.0 or 2.0 is accepted for the client id and for the App ID URI."""
     token = target.changed(ver=version, iss=issuer, aud=audience)
@@ -59,18 +59,18 @@ async def test_both_versions_and_audience_forms_are_accepted(
     ],
     ids=str,
 )
-async def test_other_versions_issuers_and_audiences_are_rejected(target: Attacked, claims: dict[str, object]) -> None:
+async def test_other_issuers_and_audiences_are_rejected(target: AttackTarget, claims: dict[str, object]) -> None:
     """The version selects the issuer, and no other audience or tenant is accepted."""
     await assert_rejected(target, target.changed(**({"aud": CLIENT_ID, "iss": ISSUER} | claims)))
 
 
 @pytest.mark.parametrize("token", ["", "a.b.c", "x" * 20_000])
-async def test_malformed_tokens_are_rejected(target: Attacked, token: str) -> None:
+async def test_malformed_tokens_are_rejected(target: AttackTarget, token: str) -> None:
     """Malformed text is rejected before its claims are read."""
     await assert_rejected(target, token)
 
 
-async def test_forged_signature_is_rejected(target: Attacked) -> None:
+async def test_forged_signature_is_rejected(target: AttackTarget) -> None:
     """The token's version is read before the signature is verified, but is not trusted."""
     token = target.changed(ver="1.0", iss=V1_ISSUER, aud=CLIENT_ID)
     await assert_rejected(target, token[:-8] + "AAAAAAAA")

@@ -130,8 +130,8 @@ async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None
         workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.AMENDMENT_APPROVE])
     )
     assert error.kind is Kind.INVALID
-    made = await workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.CATALOG_READ])
-    assert made.key.rights == frozenset({AccessRight.CATALOG_READ})
+    issued = await workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.CATALOG_READ])
+    assert issued.key.rights == frozenset({AccessRight.CATALOG_READ})
 
 
 async def test_key_of_restricted_token_is_restricted(workspace: Workspace) -> None:
@@ -206,8 +206,8 @@ async def test_retry_replaces_unused_key(workspace: Workspace) -> None:
     first = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
     second = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
     assert first.key.key_id == second.key.key_id
-    kept = (await workspace.store.load()).keys
-    assert list(kept.values()) == [second.key]
+    stored_keys = (await workspace.store.load()).keys
+    assert list(stored_keys.values()) == [second.key]
     assert [event["ActionType"] for event in workspace.trail] == ["ApiKey.Created"]
     with pytest.raises(WorkspaceError):
         await workspace.store.add_key(first.key)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from tests.unit.shared.auth.targets import (
     OTHER,
     OTHER_RSA,
-    Attacked,
+    AttackTarget,
     OneKey,
     assert_rejected,
     encode_part,
@@ -24,7 +24,7 @@ from tests.unit.shared.auth.targets import (
 )
 
 
-async def test_valid_token_is_accepted(target: Attacked) -> None:
+async def test_valid_token_is_accepted(target: AttackTarget) -> None:
     """The valid token that the attacks modify is accepted, also with unknown members."""
     await target.verify(target.token())
     await target.verify(target.token(target.header(typ=...)))
@@ -34,7 +34,7 @@ async def test_valid_token_is_accepted(target: Attacked) -> None:
 @pytest.mark.parametrize(
     "alg", ["none", "None", "NONE", "nOnE", "noNE", "", " none", "none ", None, 0, [], ["none"], {}]
 )
-async def test_unsigned_tokens_are_rejected(target: Attacked, alg: Any) -> None:
+async def test_unsigned_tokens_are_rejected(target: AttackTarget, alg: Any) -> None:
     """Unsigned tokens are rejected for any spelling of the algorithm and any signature text."""
     for signature in ("", "AA", encode_part(target.sign(b"x"))):
         message = f"{encode_part(target.header(alg=alg))}.{encode_part(target.claims)}"
@@ -45,7 +45,7 @@ async def test_unsigned_tokens_are_rejected(target: Attacked, alg: Any) -> None:
 
 
 @pytest.mark.parametrize("alg", ["HS256", "HS384", "HS512", "hs256"])
-async def test_public_key_as_hmac_secret_is_rejected(target: Attacked, alg: str) -> None:
+async def test_public_key_as_hmac_secret_is_rejected(target: AttackTarget, alg: str) -> None:
     """A MAC with the public key as secret is rejected in every form of the key."""
     spki = serialization.PublicFormat.SubjectPublicKeyInfo
     pem = target.public.public_bytes(serialization.Encoding.PEM, spki)
@@ -59,7 +59,7 @@ async def test_public_key_as_hmac_secret_is_rejected(target: Attacked, alg: str)
         await assert_rejected(target, target.token(sign=mac))
 
 
-async def test_other_algorithms_are_rejected(target: Attacked) -> None:
+async def test_other_algorithms_are_rejected(target: AttackTarget) -> None:
     """A valid signature of another algorithm, or under the wrong algorithm name, is rejected."""
     edwards = ed25519.Ed25519PrivateKey.generate()
     p384 = ec.generate_private_key(ec.SECP384R1())
@@ -78,7 +78,7 @@ async def test_other_algorithms_are_rejected(target: Attacked) -> None:
         await assert_rejected(target, target.token(sign=signer))
 
 
-async def test_keys_in_token_headers_are_rejected(target: Attacked) -> None:
+async def test_keys_in_token_headers_are_rejected(target: AttackTarget) -> None:
     """A key, certificate or URL in the header is not used, with any key id."""
     mine, key = (OTHER_RSA, "RSA") if target.alg == "RS256" else (OTHER, "EC")
     algorithm: Any = getattr(jwt.algorithms, f"{key}Algorithm")
@@ -125,7 +125,7 @@ async def test_keys_in_token_headers_are_rejected(target: Attacked) -> None:
     ],
     ids=lambda kid: repr(kid)[:20],
 )
-async def test_unknown_key_ids_are_rejected(target: Attacked, kid: Any) -> None:
+async def test_unknown_key_ids_are_rejected(target: AttackTarget, kid: Any) -> None:
     """A key id is only compared with the known ids; paths, queries and other types are rejected."""
     await assert_rejected(target, target.token(target.header(kid=kid)))
     await assert_rejected(
@@ -135,7 +135,7 @@ async def test_unknown_key_ids_are_rejected(target: Attacked, kid: Any) -> None:
 
 
 @pytest.mark.parametrize("crit", [["b64"], ["exp"], ["unknown"], [], None, "b64", ["b64", "b64"], {}])
-async def test_critical_extensions_are_rejected(target: Attacked, crit: Any) -> None:
+async def test_critical_extensions_are_rejected(target: AttackTarget, crit: Any) -> None:
     """Critical extensions are rejected, including unencoded payloads (RFC 7797)."""
     await assert_rejected(target, target.token(target.header(crit=crit)))
     header = encode_part(target.header(crit=crit, b64=False))
@@ -144,7 +144,7 @@ async def test_critical_extensions_are_rejected(target: Attacked, crit: Any) -> 
         await assert_rejected(target, f"{header}.{payload}.{signature}")
 
 
-async def test_unencoded_payload_without_crit_is_rejected(target: Attacked) -> None:
+async def test_unencoded_payload_without_crit_is_rejected(target: AttackTarget) -> None:
     """The member ``b64`` without ``crit`` is rejected, too."""
     for value in (False, 0, None, "false"):
         header = encode_part(target.header(b64=value))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.errors import Kind, WorkspaceError
-from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, Attacked, Json, assert_rejected, encode_part, own
+from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, AttackTarget, Json, assert_rejected, encode_part, own
 
 
 @pytest.mark.parametrize("name", ["exp", "nbf", "iat"])
@@ -33,7 +33,7 @@ from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, Attacked, Json, ass
     ],
     ids=lambda value: repr(value)[:12],
 )
-async def test_invalid_times_are_rejected(target: Attacked, name: str, value: Any) -> None:
+async def test_invalid_times_are_rejected(target: AttackTarget, name: str, value: Any) -> None:
     """A time must be a number of seconds before the year 10000; other types are rejected."""
     if name != "exp" and value == -(10**400):
         value = 10**400
@@ -41,7 +41,7 @@ async def test_invalid_times_are_rejected(target: Attacked, name: str, value: An
 
 
 @pytest.mark.parametrize("name", ["iss", "aud", "exp", "nbf", "iat"])
-async def test_missing_claims_are_rejected(target: Attacked, name: str) -> None:
+async def test_missing_claims_are_rejected(target: AttackTarget, name: str) -> None:
     """Issuer, audience and times are required."""
     await assert_rejected(target, target.changed(**{name: ...}))
     await assert_rejected(target, target.changed(**{name: None}))
@@ -58,13 +58,13 @@ async def test_missing_claims_are_rejected(target: Attacked, name: str) -> None:
     ],
     ids=str,
 )  # fmt: skip
-async def test_claims_of_another_issuer_or_audience_are_rejected(target: Attacked, claims: Json) -> None:
+async def test_claims_of_another_issuer_or_audience_are_rejected(target: AttackTarget, claims: Json) -> None:
     """Issuer, audience and times must match exactly; lists are rejected."""
     await assert_rejected(target, target.changed(**claims))
 
 
 @pytest.mark.parametrize(("name", "offset"), [("exp", -1), ("nbf", 600), ("iat", 600)])
-async def test_expired_and_future_tokens_are_rejected(target: Attacked, name: str, offset: int) -> None:
+async def test_expired_and_future_tokens_are_rejected(target: AttackTarget, name: str, offset: int) -> None:
     """A token is valid only between its times, by the clock of the service."""
     await assert_rejected(target, target.changed(**{name: int(time.time()) + offset}))
 
@@ -75,6 +75,6 @@ async def test_token_of_another_workspace_is_rejected(workspace: Any) -> None:
     header = {"alg": "ES256", "kid": await workspace.key.key_id(), "typ": "JWT"}
     message = f"{encode_part(header)}.{encode_part(claims)}"
     token = f"{message}.{encode_part(await workspace.key.sign(message.encode()))}"
-    with pytest.raises(WorkspaceError) as told:
+    with pytest.raises(WorkspaceError) as caught:
         await workspace.authenticator._authenticate_token(token)
-    assert told.value.kind is Kind.UNAUTHENTICATED
+    assert caught.value.kind is Kind.UNAUTHENTICATED

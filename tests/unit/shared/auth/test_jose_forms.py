@@ -5,10 +5,10 @@ import json
 import pytest
 
 from shared.auth import jose
-from tests.unit.shared.auth.targets import Attacked, assert_rejected, encode_part
+from tests.unit.shared.auth.targets import AttackTarget, assert_rejected, encode_part
 
 
-async def test_other_base64url_spellings_are_rejected(target: Attacked) -> None:
+async def test_other_base64url_spellings_are_rejected(target: AttackTarget) -> None:
     """Padding, other alphabets, unused bits and white space are rejected."""
     token = target.token()
     segments = token.split(".")
@@ -43,7 +43,7 @@ async def test_other_base64url_spellings_are_rejected(target: Attacked) -> None:
             await assert_rejected(target, ".".join([*segments[:index], other, *segments[index + 1 :]]))
 
 
-async def test_other_numbers_of_segments_are_rejected(target: Attacked) -> None:
+async def test_other_numbers_of_segments_are_rejected(target: AttackTarget) -> None:
     """Detached, encrypted (five segments), empty and nested tokens are rejected."""
     head, body, signature = target.token().split(".")
     for parts in (
@@ -60,7 +60,7 @@ async def test_other_numbers_of_segments_are_rejected(target: Attacked) -> None:
     )
 
 
-async def test_duplicate_members_are_rejected(target: Attacked) -> None:
+async def test_duplicate_members_are_rejected(target: AttackTarget) -> None:
     """Validly signed tokens with duplicate members are rejected, because parsers read them differently."""
     header, claims = json.dumps(target.header()), json.dumps(target.claims)
     for more in ('"alg":"none"', f'"alg":"{target.alg}"', '"kid":"mine"', '"\\u0061lg":"none"'):
@@ -75,14 +75,14 @@ async def test_duplicate_members_are_rejected(target: Attacked) -> None:
 @pytest.mark.parametrize(
     "text", ["", "null", "[]", "1", '"x"', "{", "{}x", "\ufeff{}", "{'alg':'none'}", "[" * 5_000, "NaN"]
 )
-async def test_segments_other_than_objects_are_rejected(target: Attacked, text: str) -> None:
+async def test_segments_other_than_objects_are_rejected(target: AttackTarget, text: str) -> None:
     """Header and payload must be JSON objects."""
     await assert_rejected(target, target.token(text.encode()))
     await assert_rejected(target, target.token(payload=text.encode() or b" "))
     await assert_rejected(target, target.token(payload=b"\xff\xfe"))
 
 
-async def test_oversized_token_is_rejected(target: Attacked) -> None:
+async def test_oversized_token_is_rejected(target: AttackTarget) -> None:
     """A token over the maximum length is rejected."""
     await assert_rejected(target, target.changed(padding="a" * jose.MAX_LENGTH))
     await assert_rejected(target, "a" * 5_000_000)

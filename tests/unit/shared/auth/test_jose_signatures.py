@@ -5,10 +5,10 @@ import base64
 import pytest
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from tests.unit.shared.auth.targets import HALF, ORDER, Attacked, assert_rejected, encode_part, own, sign_ecdsa
+from tests.unit.shared.auth.targets import HALF, ORDER, AttackTarget, assert_rejected, encode_part, own, sign_ecdsa
 
 
-async def test_signatures_of_other_bytes_are_rejected(target: Attacked) -> None:
+async def test_signatures_of_other_bytes_are_rejected(target: AttackTarget) -> None:
     """Signatures of other tokens and truncated, extended, empty or swapped signatures are rejected."""
     token = target.token()
     head, body, signature = token.split(".")

@@ -76,33 +76,33 @@ class UnresponsiveStore(SqliteCredentialStore):
 
     def __init__(self, database: SqliteDatabase) -> None:
         super().__init__(database)
-        self.asked = 0
+        self.write_count = 0
         self.answers = asyncio.Event()
 
     async def touch_key(self, key_id: str, at: datetime) -> None:
         """Wait for the release."""
-        self.asked += 1
+        self.write_count += 1
         await self.answers.wait()
         await super().touch_key(key_id, at)
 
 
 async def test_number_of_waiting_writes_is_limited(database: SqliteDatabase) -> None:
     """Keys are written one at a time, and the number of waiting keys is limited."""
-    silent = UnresponsiveStore(database)
-    uses = KeyUsageRecorder(silent)
+    unresponsive = UnresponsiveStore(database)
+    uses = KeyUsageRecorder(unresponsive)
     for number in range(MAX_WAITING + 10):
         uses.record(make_key(number), AT)
     await asyncio.sleep(0)
-    assert silent.asked == 1
-    silent.answers.set()
+    assert unresponsive.write_count == 1
+    unresponsive.answers.set()
     await uses.close()
-    assert silent.asked == MAX_WAITING
+    assert unresponsive.write_count == MAX_WAITING
 
 
 async def test_write_times_out(database: SqliteDatabase) -> None:
     """A write to an unresponsive store is abandoned."""
-    silent = UnresponsiveStore(database)
-    uses = KeyUsageRecorder(silent, write_seconds=WRITE_SECONDS)
+    unresponsive = UnresponsiveStore(database)
+    uses = KeyUsageRecorder(unresponsive, write_seconds=WRITE_SECONDS)
     uses.record(make_key(), AT)
     await uses.close()
-    assert silent.asked == 1
+    assert unresponsive.write_count == 1

@@ -21,12 +21,12 @@ class SlowKey(FileSigningKey):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.let_go, self.waited_for = asyncio.Event(), asyncio.Event()
-        self.asked = 0
+        self.fetch_count = 0
         self.down = False
 
     async def public_keys(self) -> Sequence[Mapping[str, Any]]:
         """Wait, then return the keys or fail."""
-        self.asked += 1
+        self.fetch_count += 1
         self.waited_for.set()
         await self.let_go.wait()
         if self.down:
@@ -53,7 +53,7 @@ async def test_concurrent_tokens_wait_for_one_fetch(key: SlowKey) -> None:
     await key.waited_for.wait()
     key.let_go.set()
     assert {claims.token_id for claims in await asyncio.gather(*verified)} == {"id"}
-    assert key.asked == 1
+    assert key.fetch_count == 1
 
 
 async def test_unavailable_keys_are_reported_as_unavailable(key: SlowKey, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ async def test_unavailable_keys_are_reported_as_unavailable(key: SlowKey, monkey
     key.let_go.set()
     refused = await asyncio.gather(*(codec.verify(token) for _ in range(8)), return_exceptions=True)
     assert [getattr(error, "code", None) for error in refused] == ["SIGNING_KEY_UNAVAILABLE"] * 8
-    assert key.asked == 1
+    assert key.fetch_count == 1
     key.down = False
     monkeypatch.setattr(tokens, "FETCH_SECONDS", -1.0)
     assert (await codec.verify(token)).token_id == "id"
@@ -80,4 +80,4 @@ async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
         with pytest.raises(WorkspaceError) as caught:
             await codec.verify(foreign)
         assert caught.value.kind is Kind.UNAUTHENTICATED
-    assert key.asked == 1
+    assert key.fetch_count == 1

@@ -99,17 +99,20 @@ def test_api_items_are_retained() -> None:
     container = CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin")
     planned = plan_changes(DOCUMENT, store_document(DOCUMENT, api_query(), container))
     assert planned.is_empty
-    assert [(kept.key, kept.conflict) for kept in planned.retained] == [("mine", False), ("orders/extra", False)]
+    assert [(item.key, item.conflict) for item in planned.retained] == [
+        ("mine", False),
+        ("orders/extra", False),
+    ]
 
 
 def test_api_item_takes_precedence_over_declared_item() -> None:
     """If the API created an item with a declared key, the stored item is retained as a conflict."""
     mine = api_query(lookup="q2")
-    held = store_document(DOCUMENT)
-    items = tuple(item for item in held.items if item.key != "q2")
-    planned = plan_changes(DOCUMENT, replace(held, items=(*items, mine)))
+    stored = store_document(DOCUMENT)
+    items = tuple(item for item in stored.items if item.key != "q2")
+    planned = plan_changes(DOCUMENT, replace(stored, items=(*items, mine)))
     assert planned.is_empty
-    assert [(kept.key, kept.conflict) for kept in planned.retained] == [("q2", True)]
+    assert [(item.key, item.conflict) for item in planned.retained] == [("q2", True)]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +136,7 @@ def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message
         load_document(PLANT.replace("dataStores:", line), "w.yaml"), store_document(DOCUMENT, api_query(**fields))
     )
     assert planned.is_empty
-    assert [kept.reason for kept in planned.retained if kept.conflict and message in kept.reason]
+    assert [item.reason for item in planned.retained if item.conflict and message in item.reason]
 
 
 def test_name_of_retained_query_is_not_reused() -> None:
@@ -141,7 +144,7 @@ def test_name_of_retained_query_is_not_reused() -> None:
     swapped = PLANT.replace("name: Second", "name: First", 1).replace("name: First", "name: Mine", 1)
     planned = plan_changes(load_document(swapped, "w.yaml"), store_document(DOCUMENT, api_query()))
     assert planned.is_empty
-    reasons = {kept.key: kept.reason for kept in planned.retained if kept.conflict}
+    reasons = {item.key: item.reason for item in planned.retained if item.conflict}
     assert reasons == {
         "q1": "warm query mine, which was created through the API, has the same name",
         "q2": "warm query q1, which is retained unchanged, has the same name",
@@ -168,18 +171,18 @@ def test_dependencies_of_api_items_are_retained(document: WorkspaceDocument, ite
     """A surface with an API query, and a database with an API container, are not removed."""
     planned = plan_changes(document, store_document(DOCUMENT, item))
     assert kind not in [change.kind for change in planned.changes]
-    assert [kept.conflict for kept in planned.retained if kept.kind == kind] == [True]
+    assert [item.conflict for item in planned.retained if item.kind == kind] == [True]
 
 
 def test_later_approval_is_retained_for_same_text() -> None:
     """A declared draft that was approved later stays approved until its text changes."""
-    held = store_document(DOCUMENT)
+    stored = store_document(DOCUMENT)
     approval = {"approvedBy": "admin@plant-a.example", "approvedAt": "2026-02-01T00:00:00.000000Z"}
     items = tuple(
         replace(item, definition={**item.definition, "approval": approval}) if item.key == "q2" else item
-        for item in held.items
+        for item in stored.items
     )
-    approved = replace(held, items=items)
+    approved = replace(stored, items=items)
     assert plan_changes(DOCUMENT, approved).is_empty
     (change,) = plan_changes(load_document(PLANT.replace("take 1", "take 2"), "w.yaml"), approved).changes
     assert change.after is not None
@@ -197,27 +200,27 @@ def test_changed_text_gets_declared_approval() -> None:
 
 def test_new_default_is_not_a_change() -> None:
     """An item stored before a field existed equals the declared item with the field's default."""
-    held = store_document(DOCUMENT)
+    stored = store_document(DOCUMENT)
     items = tuple(
         replace(item, definition={name: value for name, value in item.definition.items() if name != "enabled"})
-        for item in held.items
+        for item in stored.items
     )
-    assert plan_changes(DOCUMENT, replace(held, items=items)).is_empty
+    assert plan_changes(DOCUMENT, replace(stored, items=items)).is_empty
 
 
 def test_timestamp_format_of_stored_connections() -> None:
     """A connection stored before the field existed has the default format; another format is a change."""
     document = load_document(PLANT.replace('["rig-*"]', '["rig-*"], timestampFormat: epochSeconds'), "w")
     assert document != DOCUMENT
-    held = store_document(DOCUMENT)
+    stored = store_document(DOCUMENT)
     items = tuple(
         replace(item, definition={**item.definition, "source": _without(item.definition["source"], "timestampFormat")})
         if item.kind == "connection"
         else item
-        for item in held.items
+        for item in stored.items
     )
-    assert plan_changes(DOCUMENT, replace(held, items=items)).is_empty
-    [change] = plan_changes(document, replace(held, items=items)).changes
+    assert plan_changes(DOCUMENT, replace(stored, items=items)).is_empty
+    [change] = plan_changes(document, replace(stored, items=items)).changes
     assert change.after is not None
     assert change.after["source"]["timestampFormat"] == "epochSeconds"
 

@@ -71,7 +71,7 @@ async def test_catalog_contains_all_declared_items(tmp_path: Path) -> None:
     }
     (orders,) = catalog.data_stores["mes"].value.databases
     assert {container.name for container in orders.containers} == {"workorders", "recipes"}
-    assert catalog.surfaces_of("sim") == ("cooling",)
+    assert catalog.find_surfaces("sim") == ("cooling",)
     query = catalog.find_query("cooling/q1")
     assert query is not None
     assert (query.value, query.edited_by) == (DOCUMENT.warm_queries[0], "apply")

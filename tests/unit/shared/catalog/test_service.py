@@ -43,8 +43,8 @@ def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument
             applied = list((await service.apply(first, "apply")).changes) if first.policies.provenance else []
             if not first.policies.provenance:
                 await service.apply(first, "apply")
-            made = (await service.change(create_api_query, "editor@p")).plan.changes
-            applied += made if first.policies.provenance else ()
+            created = (await service.change(create_api_query, "editor@p")).plan.changes
+            applied += created if first.policies.provenance else ()
             planned = await service.apply(second, "apply")
             applied += planned.changes if second.policies.provenance else ()
             assert (await service.plan(second)).is_empty

@@ -30,13 +30,13 @@ def catalog(*connections: Connection, surfaces: Mapping[str, Sequence[str]] | No
     )
 
 
-def current(held: Catalog) -> CurrentCatalog:
+def current(stored_catalog: Catalog) -> CurrentCatalog:
     """Return a function that returns a catalog."""
 
-    async def give() -> Catalog:
-        return held
+    async def get_catalog() -> Catalog:
+        return stored_catalog
 
-    return give
+    return get_catalog
 
 
 def event(body: bytes, sequence_number: int = 1, *, device: str = "", **properties: str) -> HubEvent:

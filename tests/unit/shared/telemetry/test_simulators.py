@@ -93,11 +93,14 @@ async def test_failed_messages_are_sent_again() -> None:
 
 async def test_only_valid_enabled_simulators_run() -> None:
     """Enabled simulators run; disabled, invalid and other connections do not."""
-    odd = {"intervalMs": 1000, "variables": [{"name": "v", "kind": "choice", "values": ["a"], "weights": [1, 2]}]}
+    invalid = {"intervalMs": 1000, "variables": [{"name": "v", "kind": "choice", "values": ["a"], "weights": [1, 2]}]}
     messages = await _sent(
         0,
         of=catalog(
-            _simulated("on"), _simulated("off", enabled=False), _simulated("odd", simulator=odd), connection("rig")
+            _simulated("on"),
+            _simulated("off", enabled=False),
+            _simulated("invalid", simulator=invalid),
+            connection("rig"),
         ),
     )
     assert {message.partition_key for message in messages} == {"on"}
@@ -105,15 +108,15 @@ async def test_only_valid_enabled_simulators_run() -> None:
 
 async def test_changes_take_effect() -> None:
     """A changed catalog changes the running simulators without repeated or missing ticks of the others."""
-    held = catalog(_simulated("a"))
+    current_catalog = catalog(_simulated("a"))
 
     async def give() -> Catalog:
-        return held
+        return current_catalog
 
     hub = Hub()
     simulators = Simulators(give, hub)
     await simulators.run(_at(0))
-    held = catalog(_simulated("a"), _simulated("b"), version=2)
+    current_catalog = catalog(_simulated("a"), _simulated("b"), version=2)
     await simulators.run(_at(1))
     counts = {key: sum(message.partition_key == key for message in hub.messages) for key in ("a", "b")}
     assert counts == {"a": 11, "b": 10}

@@ -29,8 +29,8 @@ EVERY_KIND: list[dict[str, Any]] = [
 def _values(
     declared: dict[str, Any], ticks: range, *, seed: int = 0, device: int = 1, interval: int = 1000
 ) -> list[Any]:
-    made = build_generator(ADAPTER.validate_python({"name": "v", **declared}), seed, device)
-    return [made(Tick(DAY // interval + number, interval)) for number in ticks]
+    generate = build_generator(ADAPTER.validate_python({"name": "v", **declared}), seed, device)
+    return [generate(Tick(DAY // interval + number, interval)) for number in ticks]
 
 
 @pytest.mark.parametrize("declared", EVERY_KIND, ids=lambda each: each["kind"])
@@ -121,8 +121,8 @@ def test_invalid_weights_are_rejected(weights: list[float]) -> None:
 )
 def test_counter(declared: dict[str, int], values: list[int]) -> None:
     """A counter grows by its step each tick and restarts before it reaches its wrap."""
-    made = build_generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
-    assert [made(Tick(30 + number, 1000)) for number in range(6)] == values
+    generate = build_generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
+    assert [generate(Tick(30 + number, 1000)) for number in range(6)] == values
 
 
 @given(st.integers(-50, 50), st.integers(-7, 7).filter(bool), st.integers(1, 60), st.integers(0, 10**12))
@@ -130,8 +130,8 @@ def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number:
     """At any tick, a counter is between its start and its wrap, and the next step continues or restarts."""
     wrap = start + (away if step > 0 else -away)
     declared = {"name": "v", "kind": "counter", "start": start, "step": step, "wrap": wrap}
-    made = build_generator(ADAPTER.validate_python(declared), 0, 1)
-    value, following = made(Tick(number, 1000)), made(Tick(number + 1, 1000))
+    generate = build_generator(ADAPTER.validate_python(declared), 0, 1)
+    value, following = generate(Tick(number, 1000)), generate(Tick(number + 1, 1000))
     assert isinstance(value, int)
     assert min(start, wrap) <= value <= max(start, wrap)
     assert value != wrap

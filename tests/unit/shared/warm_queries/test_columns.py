@@ -19,11 +19,11 @@ class Engine:
     def __init__(self) -> None:
         self.awake = asyncio.Event()
         self.broken = False
-        self.asked = 0
+        self.request_count = 0
 
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Return the columns after a delay."""
-        self.asked += 1
+        self.request_count += 1
         await self.awake.wait()
         if self.broken:
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", query.text)
@@ -44,7 +44,7 @@ async def test_columns_are_requested_once() -> None:
     engine.awake.set()
     columns = QueryColumns(engine)
     assert [await columns.find(query("T | count")) for _ in range(3)] == [COLUMNS] * 3
-    assert engine.asked == 1
+    assert engine.request_count == 1
     engine.broken = True
     assert await columns.find(query("T | take 1")) is None
     with pytest.raises(WorkspaceError):
@@ -60,8 +60,8 @@ async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "WAIT_SECONDS", 3600.0)
     assert await asyncio.wait_for(columns.find(query("T | count")), 60) is None
     assert await asyncio.wait_for(columns.find(query("T | take 1")), 60) is None
-    assert engine.asked == 2
+    assert engine.request_count == 2
     engine.awake.set()
     assert await columns.resolve(query("T | take 2")) == COLUMNS
     assert await columns.find(query("T | count")) == COLUMNS
-    assert engine.asked == 3
+    assert engine.request_count == 3

@@ -73,8 +73,8 @@ def member(name: str) -> Principal:
 
 def make_query(kql: str = "Telemetry | count", lookup: str = "mine", **more: Any) -> WarmQuery:
     """Return a query definition."""
-    given = {"lookup": lookup, "name": lookup.title(), "surface": "cooling", "kql": kql, **more}
-    return WarmQuery.model_validate(given)
+    definition = {"lookup": lookup, "name": lookup.title(), "surface": "cooling", "kql": kql, **more}
+    return WarmQuery.model_validate(definition)
 
 
 def if_match(*stored: CatalogEntry[WarmQuery] | str) -> Condition:
@@ -118,14 +118,14 @@ async def test_star_conditions(queries: QueryDefinitions) -> None:
     assert await get_error_code(queries.put(member("a"), make_query(), if_match('"x"'))) == "PRECONDITION_FAILED"
     assert await get_error_code(queries.delete(member("a"), "mine", if_match("*"))) == "WARM_QUERY_NOT_FOUND"
     assert await get_error_code(queries.approve(ADMIN, "mine", if_match("*"))) == "WARM_QUERY_NOT_FOUND"
-    made, created = await queries.put(member("a"), make_query(), NEW)
+    first, created = await queries.put(member("a"), make_query(), NEW)
     assert created
     assert await get_error_code(queries.put(member("a"), make_query(), NEW)) == "PRECONDITION_FAILED"
-    known = condition_from_headers(None, f"W/{compute_etag(made)}")
+    known = condition_from_headers(None, f"W/{compute_etag(first)}")
     assert await get_error_code(queries.put(member("a"), make_query(), known)) == "PRECONDITION_FAILED"
     again, created = await queries.put(member("a"), make_query(), if_match("*"))
     assert not created
-    assert again.created_at == made.created_at
+    assert again.created_at == first.created_at
 
 
 async def test_repeated_put_changes_etag(queries: QueryDefinitions) -> None:
@@ -194,8 +194,8 @@ async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
     replies = await asyncio.gather(*edits, return_exceptions=True)
     [winner] = [reply for reply in replies if not isinstance(reply, BaseException)]
     assert {reply.code for reply in replies if isinstance(reply, WorkspaceError)} == {"PRECONDITION_FAILED"}
-    [held] = [item for item in (await processes.plants[1].store.load()).items if item.key == "mine"]
-    assert (held.definition["kql"], held.edited_by) == (winner[0].value.kql, winner[0].edited_by)
+    [item] = [each for each in (await processes.plants[1].store.load()).items if each.key == "mine"]
+    assert (item.definition["kql"], item.edited_by) == (winner[0].value.kql, winner[0].edited_by)
     assert await processes.events("mine") == ["Created", "Updated"]
 
 
@@ -208,8 +208,8 @@ async def test_concurrent_edit_and_approval_exclude_each_other(processes: Proces
         replies = await asyncio.gather(edit, approver.approve(ADMIN, "mine", if_match(seen)), return_exceptions=True)
         refused = [reply.code for reply in replies if isinstance(reply, WorkspaceError)]
         assert refused == ["PRECONDITION_FAILED"]
-        [held] = [item for item in (await processes.plants[0].store.load()).items if item.key == "mine"]
-        assert (held.definition["approval"] is None) == (held.definition["kql"] != seen.value.kql)
+        [item] = [each for each in (await processes.plants[0].store.load()).items if each.key == "mine"]
+        assert (item.definition["approval"] is None) == (item.definition["kql"] != seen.value.kql)
 
 
 async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
@@ -223,8 +223,8 @@ async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
         (f"Telemetry | take {number}", f"e{number}") for number in range(8)
     ]
     tags = {compute_etag(stored) for stored, _ in answered}
-    [held] = [item for item in (await processes.plants[0].store.load()).items if item.key == "mine"]
-    read = CatalogEntry(WarmQuery.model_validate(held.definition), held.created_at, held.updated_at, held.edited_by)
+    [item] = [each for each in (await processes.plants[0].store.load()).items if each.key == "mine"]
+    read = CatalogEntry(WarmQuery.model_validate(item.definition), item.created_at, item.updated_at, item.edited_by)
     assert len(tags) == 8
     assert compute_etag(read) in tags
 

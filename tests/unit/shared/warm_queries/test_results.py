@@ -4,7 +4,7 @@ import pytest
 
 from shared.errors import WorkspaceError
 from shared.warm_queries.ports import Column
-from shared.warm_queries.results import MAX_DEPTH, row_objects
+from shared.warm_queries.results import MAX_DEPTH, to_row_objects
 
 COLUMNS = (Column("d", "dynamic"),)
 
@@ -20,7 +20,7 @@ def nested(levels: int) -> object:
 @pytest.mark.parametrize("cell", ["[" * 200 + "1" + "]" * 200, nested(200)], ids=["text", "value"])
 def test_dynamic_value_of_maximum_depth_is_returned(cell: object) -> None:
     """A value of maximum depth is returned completely."""
-    assert row_objects(COLUMNS, [[cell]]) == [{"d": nested(MAX_DEPTH)}]
+    assert to_row_objects(COLUMNS, [[cell]]) == [{"d": nested(MAX_DEPTH)}]
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,10 @@ def test_dynamic_value_of_maximum_depth_is_returned(cell: object) -> None:
 def test_deeper_dynamic_value_is_invalid(cell: object) -> None:
     """A value beyond the maximum depth is rejected with QUERY_INVALID."""
     with pytest.raises(WorkspaceError, match="deeper than 200 levels") as refused:
-        row_objects(COLUMNS, [[cell]])
+        to_row_objects(COLUMNS, [[cell]])
     assert refused.value.code == "QUERY_INVALID"
 
 
 def test_brackets_in_text_do_not_count_as_levels() -> None:
     """Text with many brackets is not a deep value."""
-    assert row_objects(COLUMNS, [['"' + "[" * 500 + '"']]) == [{"d": "[" * 500}]
+    assert to_row_objects(COLUMNS, [['"' + "[" * 500 + '"']]) == [{"d": "[" * 500}]

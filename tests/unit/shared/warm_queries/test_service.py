@@ -21,11 +21,11 @@ class Engine:
 
     def __init__(self, rows: list[list[Any]]) -> None:
         self.rows = rows
-        self.asked: list[EngineQuery] = []
+        self.requests: list[EngineQuery] = []
 
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Return the fixed rows."""
-        self.asked.append(query)
+        self.requests.append(query)
         return EngineResult((Column("t", "datetime"), Column("v", "real")), self.rows[: query.max_records], 1.25)
 
     async def ping(self) -> None:
@@ -34,8 +34,8 @@ class Engine:
 
 def query(lookup: str, **more: Any) -> CatalogEntry[WarmQuery]:
     """Return a stored query."""
-    given = {"lookup": lookup, "name": lookup.title(), "surface": "s", "kql": "Telemetry | count", **more}
-    return CatalogEntry(WarmQuery.model_validate(given), now(), now(), "editor@x")
+    definition = {"lookup": lookup, "name": lookup.title(), "surface": "s", "kql": "Telemetry | count", **more}
+    return CatalogEntry(WarmQuery.model_validate(definition), now(), now(), "editor@x")
 
 
 def service(engine: Engine) -> WarmQueries:
@@ -67,7 +67,7 @@ async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> 
     engine = Engine(ROWS)
     with pytest.raises(WorkspaceError) as refused:
         await execute(engine, lookup, arguments)
-    assert engine.asked == []
+    assert engine.requests == []
     return refused.value
 
 
@@ -97,7 +97,7 @@ async def test_additional_row_sets_truncated() -> None:
     """The service requests one additional row and does not return it."""
     engine = Engine(ROWS)
     run = await execute(engine, "plain", limit=4)
-    assert (len(run.rows), run.truncated, engine.asked[0].max_records) == (4, True, 5)
+    assert (len(run.rows), run.truncated, engine.requests[0].max_records) == (4, True, 5)
     assert not (await execute(Engine(ROWS), "plain", limit=5)).truncated
 
 
@@ -105,10 +105,10 @@ async def test_time_range_is_bound_as_parameters() -> None:
     """A timeRange that ends now becomes two bound parameters of a filter before the query."""
     engine = Engine(ROWS)
     run = await execute(engine, "plain", time_range=timedelta(hours=2))
-    [asked] = engine.asked
-    assert asked.text.endswith("\nTelemetry | count")
-    assert "between (_oi_from .. _oi_to)" in asked.text
-    start, end = (parse_rfc3339(asked.parameters[name][9:-1]) for name in ("_oi_from", "_oi_to"))
+    [requests] = engine.requests
+    assert requests.text.endswith("\nTelemetry | count")
+    assert "between (_oi_from .. _oi_to)" in requests.text
+    start, end = (parse_rfc3339(requests.parameters[name][9:-1]) for name in ("_oi_from", "_oi_to"))
     assert (end - start, end) == (timedelta(hours=2), run.executed_at)
 
 
@@ -117,10 +117,10 @@ async def test_declared_parameters_are_bound_as_literals() -> None:
     engine = Engine(ROWS)
     hostile = 'x" or true | project Payload //'
     await execute(engine, "typed", {"n": "42", "device": hostile})
-    assert engine.asked[0].parameters == {"n": "long(42)", "device": hostile}
-    assert hostile not in engine.asked[0].text
+    assert engine.requests[0].parameters == {"n": "long(42)", "device": hostile}
+    assert hostile not in engine.requests[0].text
     await execute(engine, "typed", {"n": 42})
-    assert engine.asked[1].parameters == {"n": "long(42)", "device": ""}
+    assert engine.requests[1].parameters == {"n": "long(42)", "device": ""}
 
 
 async def test_all_invalid_parameters_are_listed() -> None:
@@ -145,11 +145,11 @@ async def test_result_is_cached_within_cache_seconds() -> None:
     other = await warm.execute("kept", timedelta(hours=1), 10, {"n": 2})
     assert (first.from_cache, again.from_cache, other.from_cache) == (False, True, False)
     assert (again.executed_at, again.rows) == (first.executed_at, first.rows)
-    assert len(engine.asked) == 2
-    assert parse_rfc3339(engine.asked[0].parameters["_oi_to"][9:-1]) == first.executed_at
+    assert len(engine.requests) == 2
+    assert parse_rfc3339(engine.requests[0].parameters["_oi_to"][9:-1]) == first.executed_at
     plain = await warm.execute("kept", None, 10, {"n": 1})
     assert plain.from_cache is False
-    assert [asked.cache_seconds for asked in engine.asked] == [0, 0, 60]
+    assert [requests.cache_seconds for requests in engine.requests] == [0, 0, 60]
 
 
 async def test_changed_query_does_not_return_cached_result() -> None:

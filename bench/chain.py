@@ -62,18 +62,18 @@ def _measure_appends() -> Iterator[Figure]:
     Other processes of the machine then affect all variants.
     """
     engine, raw, alone = [], [], []
-    with tempfile.TemporaryDirectory(prefix="bench-") as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
+        folder = Path(temporary)
         for turn in range(TURNS):
             engine.append(uvloop.run(_measure_engine(folder / f"engine-{turn}.sqlite")))
             records = asyncio.run(_read_records(folder / f"engine-{turn}.sqlite"))
             raw.append(_measure_raw_inserts(folder / f"raw-{turn}.sqlite", records))
             alone.append(uvloop.run(_measure_single_caller(folder / f"alone-{turn}.sqlite")))
     detail = {"appendsPerSecond": round(max(engine)), "callers": CALLERS, "bestOf": TURNS}
-    beside = {"alonePerSecond": round(max(alone)), "alone": "tip, seal, one record and head a commit, one caller"}
-    yield Figure("chain_append_vs_alone", max(engine) / max(alone), "ratio", at_least=10, detail=detail | beside)
-    beside = {"rawPerSecond": round(max(raw)), "raw": f"all bytes of the same rows, {CALLERS} rows a commit, no index"}
-    yield Figure("chain_append_vs_raw", max(engine) / max(raw), "ratio", at_least=0.3, detail=detail | beside)
+    more = {"alonePerSecond": round(max(alone)), "alone": "tip, seal, one record and head a commit, one caller"}
+    yield Figure("chain_append_vs_alone", max(engine) / max(alone), "ratio", at_least=10, detail=detail | more)
+    more = {"rawPerSecond": round(max(raw)), "raw": f"all bytes of the same rows, {CALLERS} rows a commit, no index"}
+    yield Figure("chain_append_vs_raw", max(engine) / max(raw), "ratio", at_least=0.3, detail=detail | more)
 
 
 async def _workspace() -> str:
@@ -103,8 +103,8 @@ async def _measure_single_caller(file: Path) -> float:
     for number in range(ALONE):
         tip = await store.tip(CHAIN)
         previous = tip.hash or genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
-        made = draft_event("editor@plant", build_event(number))
-        await store.append(CHAIN, [seal_record(made, tip.sequence + 1, rfc3339(now()), previous, str(number))], tip)
+        draft = draft_event("editor@plant", build_event(number))
+        await store.append(CHAIN, [seal_record(draft, tip.sequence + 1, rfc3339(now()), previous, str(number))], tip)
     seconds = time.perf_counter() - started
     await store.close()
     return ALONE / seconds
@@ -180,8 +180,8 @@ async def _fill(file: Path, length: int) -> None:
     for numbers in batched(range(length), 5_000, strict=False):
         records = []
         for number in numbers:
-            made = draft_event("editor@plant", build_event(number))
-            records.append(seal_record(made, number + 1, instant, previous, f"{number:x}"))
+            draft = draft_event("editor@plant", build_event(number))
+            records.append(seal_record(draft, number + 1, instant, previous, f"{number:x}"))
             previous = records[-1].hash
         tip = await store.append(CHAIN, records, tip)
     await store.close()

@@ -129,8 +129,8 @@ def checkpoint(context: SmokeContext) -> str:
     member = context.member("Provenance.Read")
     address = "/oi-api/provenance/checkpoint"
     wait_until(lambda: member.get(address, target="DomainEvents", scopeKey=SCOPE).status, OK)
-    made = member.get(address, target="DomainEvents", scopeKey=SCOPE).expect(OK).json
-    return f"of {made['size']} records"
+    created = member.get(address, target="DomainEvents", scopeKey=SCOPE).expect(OK).json
+    return f"of {created['size']} records"
 
 
 def amendment(context: SmokeContext) -> str:
@@ -147,13 +147,13 @@ def amendment(context: SmokeContext) -> str:
         "ReasonCategory": _first_category(reasons),
         "ReasonText": "a tour through the service",
     }
-    made = maker.call("POST", "/oi-api/provenance/amendments", body).expect(CREATED).json
-    if made["Status"] != "pending":
-        return f"{made['RecordID']} {made['Status']}: the workspace requires no approval"
-    address = f"/oi-api/provenance/amendments/{made['RecordID']}/approve?scopeKey={SCOPE}"
+    created = maker.call("POST", "/oi-api/provenance/amendments", body).expect(CREATED).json
+    if created["Status"] != "pending":
+        return f"{created['RecordID']} {created['Status']}: the workspace requires no approval"
+    address = f"/oi-api/provenance/amendments/{created['RecordID']}/approve?scopeKey={SCOPE}"
     maker.call("POST", address).expect(FORBIDDEN)
     checker.call("POST", address).expect(OK)
-    return f"{made['RecordID']} by {maker.name}, approved by {checker.name}"
+    return f"{created['RecordID']} by {maker.name}, approved by {checker.name}"
 
 
 def _first_category(reasons: Any) -> str:

@@ -80,10 +80,10 @@ class EventFastPath:
                     or sha256(canonical).hexdigest() != stored
                     or value["PreviousHash"] != last
                     or value["RecordID"] != f"{sequence:012d}"
-                    or dumps(said := fields(value))[:-1] + _NULL_FIELDS != projected
-                    or None in said
-                    or said[0] < time
-                    or not (said[0] == time > "" or matches_time(said[0]) or is_time(said[0]))
+                    or dumps(projection := fields(value))[:-1] + _NULL_FIELDS != projected
+                    or None in projection
+                    or projection[0] < time
+                    or not (projection[0] == time > "" or matches_time(projection[0]) or is_time(projection[0]))
                     or dumps(value, None, STRICT) != canonical
                     or not canonical.isascii()
                     or not _is_plain_event(value)
@@ -91,7 +91,7 @@ class EventFastPath:
                     break
             except (TypeError, ValueError, LookupError, AttributeError):
                 break
-            here, claimed, last, time = sequence, last, stored, said[0]
+            here, claimed, last, time = sequence, last, stored, projection[0]
             if here <= leaves:
                 self.hashes.append(stored)
         else:

@@ -117,16 +117,16 @@ async def collect(
 async def build_result(records: Sequence[ChainRecord], scanned: int, *, has_more: bool) -> AuditQueryResult:
     """Return records as a result in which damaged ones are replaced by placeholders."""
 
-    def shown() -> AuditQueryResult:
-        given = [normalize_record(record) for record in records]
-        pairs = list(zip(records, given, strict=True))
-        damaged = [record_id(record.sequence) for record, shown in pairs if shown is None]
+    def convert() -> AuditQueryResult:
+        normalized = [normalize_record(record) for record in records]
+        pairs = list(zip(records, normalized, strict=True))
+        damaged = [record_id(record.sequence) for record, sound in pairs if sound is None]
         return AuditQueryResult(
-            [shown or build_placeholder(record) for record, shown in pairs], scanned, has_more, damaged
+            [sound or build_placeholder(record) for record, sound in pairs], scanned, has_more, damaged
         )
 
     with pause_garbage_collection(sum(len(record.canonical) for record in records)):
-        return await asyncio.to_thread(shown)
+        return await asyncio.to_thread(convert)
 
 
 async def iterate_pages(
@@ -219,12 +219,12 @@ async def query_entity_amendments(store: ChainStore, chain: ChainKey, entity_id:
     answer = await collect(store, chain, Filters(equal={"EntityID": entity_id}), newest_first=False, limit=MAX_CHAIN)
     last = answer.records[-1].sequence if answer.has_more else LAST_SEQUENCE
     originals = [amendment_id(record) for record in answer.records if not decided_amendment_id(record)]
-    there = {record.sequence for record in answer.records}
+    present = {record.sequence for record in answer.records}
     decisions = (await look_up_decisions(store, chain, originals)).items()
     missed = [
         one
         for of, one in decisions
-        if decided_amendment_id(one) == of and one.sequence not in there and one.sequence < last
+        if decided_amendment_id(one) == of and one.sequence not in present and one.sequence < last
     ]
     return await _merge(answer, missed) if missed else answer
 
@@ -232,12 +232,12 @@ async def query_entity_amendments(store: ChainStore, chain: ChainKey, entity_id:
 async def _merge(answer: AuditQueryResult, missed: Sequence[ChainRecord]) -> AuditQueryResult:
     more = await build_result(missed, len(missed), has_more=False)
     records = sorted((*answer.records, *more.records), key=lambda record: record.sequence)
-    shown, damaged = records[:MAX_CHAIN], {*answer.damaged, *more.damaged}
+    first, damaged = records[:MAX_CHAIN], {*answer.damaged, *more.damaged}
     return AuditQueryResult(
-        shown,
+        first,
         answer.scanned + more.scanned,
         answer.has_more or len(records) > MAX_CHAIN,
-        [amendment_id(record) for record in shown if amendment_id(record) in damaged],
+        [amendment_id(record) for record in first if amendment_id(record) in damaged],
     )
 
 
@@ -250,11 +250,11 @@ async def _query_pending(
         scanned += read
         decided = await look_up_decisions(store, chain, [amendment_id(record) for record in page])
         scanned += len(decided)
-        still = [record for record in page if amendment_id(record) not in decided]
-        skip = min(offset - skipped, len(still))
+        pending = [record for record in page if amendment_id(record) not in decided]
+        skip = min(offset - skipped, len(pending))
         skipped += skip
-        undecided += still[skip:]
-        size += sum(map(measure_json, still[skip:]))
+        undecided += pending[skip:]
+        size += sum(map(measure_json, pending[skip:]))
         if len(undecided) > limit or size > MAX_BODY_BYTES:
             break
     fitting = _select_fitting(undecided[:limit])

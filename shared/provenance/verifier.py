@@ -1,4 +1,7 @@
-"""Verification of a stored chain: all links, the head item and the newest checkpoint."""
+"""Verification of a stored chain: all links, the head item and the newest checkpoint.
+
+The rules for records are in ``chain_verification``, which has no I/O.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -260,6 +263,6 @@ def add_record_verdict(verdict: ChainVerdict, record: ChainRecord) -> ChainVerdi
     reason = verdict.reason
     if verdict.chain_valid and not valid:
         reason = f"{record_id(record.sequence)} does not match its stored Hash"
-    shown = normalize_record(record) or build_placeholder(record)
-    given = parse_record(shown.canonical, shown.hash)
-    return replace(verdict, reason=reason, valid=valid, record=given, recomputed_hash=recomputed)
+    normalized = normalize_record(record) or build_placeholder(record)
+    reply_record = parse_record(normalized.canonical, normalized.hash)
+    return replace(verdict, reason=reason, valid=valid, record=reply_record, recomputed_hash=recomputed)

@@ -74,7 +74,7 @@ def test_a_duplicate_and_a_wrong_order_are_found(events: list[tuple[str, int]]) 
 def test_a_reply_of_another_record_is_found(history: History) -> None:
     """A reply has the record of another event."""
     history.acknowledgements["b", 0] = history.acknowledgements["a", 0]
-    with pytest.raises(AssertionError, match="is not where"):
+    with pytest.raises(AssertionError, match="is not stored as"):
         check(history.records, history.acknowledgements)
 
 

@@ -49,7 +49,7 @@ class Condition:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every existing item satisfies the condition."""
+        """True if every existing item satisfies the condition."""
         return self.none_match is None and (self.match is None or self.match.every)
 
     def check_match(self, etag: str) -> None:

@@ -43,7 +43,7 @@ class Collector:
         """Return the received spans."""
         requests = [ExportTraceServiceRequest.FromString(body) for body in self.bodies.get(path, [])]
         scopes = [scope for sent in requests for each in sent.resource_spans for scope in each.scope_spans]
-        return [span for scope in scopes for span in scope.read_spans]
+        return [span for scope in scopes for span in scope.spans]
 
     def read_service_names(self) -> set[str]:
         """Return the names of the services that sent spans."""
@@ -57,7 +57,7 @@ class Collector:
         for body in self.bodies.get(path, []):
             for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
                 for scope in resource.scope_metrics:
-                    found |= {metric.name: metric for metric in scope.read_metrics}
+                    found |= {metric.name: metric for metric in scope.metrics}
         return found
 
 

@@ -30,7 +30,7 @@ class JobLeaseStore(Protocol):
 
         Args:
             job: name of the job.
-            holder: name of the instance; the same instance may claim again what it holds.
+            holder: name of the instance; an instance may claim a job again while it holds the lease.
             at: the current time.
             until: end of the lease.
             first_due: due time that is stored when the store does not know the job yet.
@@ -49,7 +49,7 @@ class JobLeaseStore(Protocol):
         ...
 
     async def release(self, job: str, holder: str, due_at: datetime) -> None:
-        """Give a lease back and store when the job is due again; does nothing if the holder has lost it.
+        """Give a lease back and store the next due time; does nothing if the holder has lost it.
 
         Raises:
             WorkspaceError: UNAVAILABLE.

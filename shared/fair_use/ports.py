@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Purpose(StrEnum):
-    """Kind of things that are counted together."""
+    """Kind of resources that are counted together."""
 
     STREAMS = "streams"
     JOBS = "jobs"
@@ -18,10 +18,10 @@ class Place:
     """One live stream or job that counts against its principal's quota.
 
     Attributes:
-        id: of the stream or job.
+        id: id of the stream or job.
         taken_at: seconds since the epoch.
-        active: whether it counts against the number; a finished job only counts with its size.
-        size: bytes of its stored files.
+        active: whether it counts towards the limit of their number; a finished job only counts with its size.
+        size: size of its stored files in bytes.
     """
 
     id: str
@@ -34,13 +34,13 @@ class PlaceStore(Protocol):
     """Stores the places of each principal.
 
     Concurrent calls of several processes never exceed a limit. Every method raises WorkspaceError UNAVAILABLE
-    ``QUOTAS_UNAVAILABLE`` when the store does not answer.
+    ``QUOTAS_UNAVAILABLE`` if the store does not respond.
     """
 
     async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:
         """Add an active place; return False when the principal already has as many active ones as the limit.
 
-        A place that is held already is kept as it is.
+        A place with this id that exists already is not changed.
         """
         ...
 

@@ -161,12 +161,12 @@ class Operation:
 
     @property
     def takes_body(self) -> bool:
-        """Whether the operation reads a body; a body of GET and DELETE is ignored (RFC 9110 section 9.3)."""
+        """True if the operation reads a body; a body of GET and DELETE is ignored (RFC 9110 section 9.3)."""
         return self.method in _WITH_BODY
 
     @property
     def has_own_error_format(self) -> bool:
-        """Whether the error replies are not problem documents."""
+        """True if the error replies are not problem documents."""
         return self.build_error_reply is not problem_document
 
     @property
@@ -194,12 +194,12 @@ class Endpoint(Protocol):
 
     @property
     def has_own_error_format(self) -> bool:
-        """Whether the error replies are not problem documents."""
+        """True if the error replies are not problem documents."""
         ...
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the module of the operation is imported."""
+        """True if the module of the operation is imported."""
         ...
 
     def load(self) -> Operation:

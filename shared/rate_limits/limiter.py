@@ -143,7 +143,7 @@ class RateLimiter:
             _LOG.warning("rate limits are not shared between instances now: %s", error.detail)
             lease, seconds = _unshared_lease(budget, self._clock() + OUTAGE_SECONDS), OUTAGE_SECONDS
             at = self._clock()
-        # An empty slice expires when requests become available, so that a caller that waits as told is admitted.
+        # An empty slice expires when requests become available; so a caller that waits for the stated time is admitted.
         ends = at + seconds if lease.granted else min(at + seconds, lease.frees_at)
         usage.lease, usage.used, usage.ends = lease, 0, ends
         return lease

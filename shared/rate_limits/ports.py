@@ -51,11 +51,11 @@ class Lease:
 class LeaseStore(Protocol):
     """Store of the leases of the last window."""
 
-    async def lease(self, asked: LeaseRequest, at: float) -> Lease:
+    async def lease(self, request: LeaseRequest, at: float) -> Lease:
         """Settle the instance's last lease and grant a new one, atomically with respect to other instances.
 
         Args:
-            asked: the request.
+            request: the request for a slice.
             at: current time, in seconds since the epoch.
         """
         ...

@@ -1,4 +1,4 @@
-"""If-Match and If-None-Match as RFC 9110 has them."""
+"""Tests of If-Match and If-None-Match (RFC 9110)."""
 
 import re
 
@@ -29,8 +29,8 @@ TAGS = st.text(
         ('"a,b"', EntityTags(strong=('"a,b"',))),
     ],
 )
-def test_lists_of_tags_are_read(header: str, tags: EntityTags) -> None:
-    """Strong and weak tags with commas between, empty elements among them, or a star."""
+def test_lists_of_tags_are_parsed(header: str, tags: EntityTags) -> None:
+    """A header can be a list of strong and weak ETags with empty elements, or a star."""
     assert condition_from_headers(header, None) == Condition(match=tags)
     assert condition_from_headers(None, header) == Condition(none_match=tags)
 
@@ -39,8 +39,8 @@ def test_lists_of_tags_are_read(header: str, tags: EntityTags) -> None:
     "header",
     ["", " ", ",", "a", '"a', 'a"', '"a" "b"', '"a""b"', "*, *", '*,"a"', 'w/"a"', 'W / "a"', '"a\x01"', '"a b"'],
 )
-def test_anything_else_is_refused(header: str) -> None:
-    """What is no list of entity tags names the header."""
+def test_invalid_headers_are_rejected(header: str) -> None:
+    """The error about an invalid header names the header."""
     with pytest.raises(WorkspaceError, match="If-Match: must be a list of ETags"):
         condition_from_headers(header, None)
     with pytest.raises(WorkspaceError, match="If-None-Match: must be a list of ETags"):
@@ -48,8 +48,8 @@ def test_anything_else_is_refused(header: str) -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), TAGS), min_size=1, max_size=5))
-def test_every_list_is_read_back(tags: list[tuple[bool, str]]) -> None:
-    """Any list of tags comes back whole, in order."""
+def test_every_list_is_parsed_completely(tags: list[tuple[bool, str]]) -> None:
+    """All ETags of a list are returned in order."""
     header = ",".join(f'{"W/" if weak else ""}"{tag}"' for weak, tag in tags)
     read = condition_from_headers(header, None).match
     assert read is not None
@@ -58,8 +58,8 @@ def test_every_list_is_read_back(tags: list[tuple[bool, str]]) -> None:
 
 
 @given(st.text(max_size=30) | st.text(' \t,"*W/a\x80', max_size=12))
-def test_no_text_breaks_it(header: str) -> None:
-    """Whatever a header says, it is read or refused, as its description says."""
+def test_the_pattern_matches_the_parser(header: str) -> None:
+    """The parser accepts exactly the texts that match the documented pattern."""
     described = re.search(HEADER_PATTERN, header) is not None and not header.endswith("\n")
     try:
         condition_from_headers(header, header)
@@ -70,8 +70,8 @@ def test_no_text_breaks_it(header: str) -> None:
         assert described
 
 
-def test_weak_tags_match_only_if_none_match() -> None:
-    """If-Match compares strongly, If-None-Match weakly."""
+def test_weak_tags_match_only_in_if_none_match() -> None:
+    """If-Match uses strong comparison, If-None-Match weak comparison."""
     weak = condition_from_headers('W/"a"', 'W/"a"')
     assert weak.is_known('"a"')
     with pytest.raises(WorkspaceError):
@@ -83,7 +83,7 @@ def test_weak_tags_match_only_if_none_match() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "allowed"),
+    ("condition", "allowed"),
     [
         (UNCONDITIONAL, {'"a"', None}),
         (condition_from_headers("*", None), {'"a"'}),
@@ -98,12 +98,12 @@ def test_weak_tags_match_only_if_none_match() -> None:
         (condition_from_headers('"a"', '"b"'), {'"a"'}),
     ],
 )
-def test_a_write_is_refused_where_a_condition_does_not_hold(asked: Condition, allowed: set[str | None]) -> None:
-    """Of what exists with the tag "a", and of what does not exist, a condition lets some be written."""
-    assert {state for state in ('"a"', None) if asked.allows(state)} == allowed
+def test_a_write_that_fails_its_condition_is_rejected(condition: Condition, allowed: set[str | None]) -> None:
+    """A write is allowed only if the stored ETag satisfies the condition."""
+    assert {state for state in ('"a"', None) if condition.allows(state)} == allowed
     for state in {'"a"', None} - allowed:
-        with pytest.raises(WorkspaceError) as refused:
-            asked.check_write(state)
-        assert refused.value.code == "PRECONDITION_FAILED"
+        with pytest.raises(WorkspaceError) as caught:
+            condition.check_write(state)
+        assert caught.value.code == "PRECONDITION_FAILED"
     for state in allowed:
-        asked.check_write(state)
+        condition.check_write(state)

@@ -1,4 +1,4 @@
-"""The regular expressions of the service take linear time, found in its source."""
+"""Tests that all regular expressions of the service take linear time."""
 
 import re
 from fnmatch import translate
@@ -25,13 +25,13 @@ BUILT = {
 }
 
 
-def of(pattern: str, *, is_anchored: bool = True) -> list[str]:
+def find_broken_rules(pattern: str, *, is_anchored: bool = True) -> list[str]:
     """Return the rules that a pattern breaks."""
     return find_faults(Expression("", pattern, re.DOTALL, is_anchored))
 
 
 def test_the_expressions_of_the_service_are_found() -> None:
-    """Expressions in modules, in functions and in the fields of models are found."""
+    """Expressions in modules, functions and model fields are found."""
     places = {each.place.partition(":")[0] for each in EVERY}
     assert {
         "shared/catalog/kql_text.py",
@@ -43,7 +43,7 @@ def test_the_expressions_of_the_service_are_found() -> None:
 
 @pytest.mark.parametrize("expression", EVERY, ids=lambda each: each.place)
 def test_every_expression_is_linear(expression: Expression) -> None:
-    """No expression repeats a repetition, takes the same characters twice in a row, or searches a text again."""
+    """No expression has nested or adjacent repetitions of the same characters, or restarts within a match."""
     name = expression.place.partition(":")[0]
     if expression.pattern is None:
         assert name in BUILT, "an expression that is built at run time needs a reason and a check of its own"
@@ -53,28 +53,28 @@ def test_every_expression_is_linear(expression: Expression) -> None:
 
 @pytest.mark.parametrize("pattern", [r"(a+)+b", r"a*a*b", r".*,.*b", r"(?:a|ab|b)*c", r"[^/]*(.*)x", r"(\s*x?)*y"])
 def test_an_ambiguous_expression_is_found(pattern: str) -> None:
-    """Nested, alternative and adjacent repetitions of the same characters are faults."""
-    assert of(pattern)
+    """Nested, alternative and adjacent repetitions of the same characters are reported."""
+    assert find_broken_rules(pattern)
 
 
 @pytest.mark.parametrize("pattern", [r"\s*;", r"\bunion\b[^|;)]*\*", r'"(?:\\.|[^"\\\n])*"', r"a+?b", r"\w+: "])
-def test_a_search_that_begins_anew_is_found(pattern: str) -> None:
-    """A search whose attempts may begin within what an earlier attempt has read is a fault."""
-    assert of(pattern, is_anchored=False)
+def test_a_restarting_search_is_found(pattern: str) -> None:
+    """A search that can restart inside the text of an earlier attempt is reported."""
+    assert find_broken_rules(pattern, is_anchored=False)
 
 
 @pytest.mark.parametrize("pattern", [r"(?:^|;)\s*+\.", r"\b\w++: ", r"^(/([^/~]|~[01])*)*$", r'"[^"]*"', r"\W+"])
 def test_a_linear_expression_has_no_fault(pattern: str) -> None:
-    """Repetitions that something sets apart are accepted."""
-    assert of(pattern, is_anchored=False) == []
+    """Repetitions that are separated by other characters are accepted."""
+    assert find_broken_rules(pattern, is_anchored=False) == []
 
 
 def test_the_patterns_of_routes_are_linear() -> None:
-    """Each route's own expression keeps the rules."""
+    """The generated expression of each route takes linear time."""
     routes = {operation.route for group in GROUPS for operation in group.operations}
-    assert [route for route in routes if of(router._pattern(route).pattern)] == []
+    assert [route for route in routes if find_broken_rules(router._pattern(route).pattern)] == []
 
 
 def test_the_patterns_of_globs_are_atomic() -> None:
-    """A glob with many wildcards does not go back to an earlier one."""
-    assert of(translate("*a*a*a*b")) == []
+    """A glob with many wildcards does not backtrack to an earlier wildcard."""
+    assert find_broken_rules(translate("*a*a*a*b")) == []

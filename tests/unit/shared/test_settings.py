@@ -1,4 +1,4 @@
-"""Settings: what they accept and what they derive."""
+"""Tests of the settings."""
 
 import pytest
 from pydantic import ValidationError
@@ -7,7 +7,7 @@ from shared.settings import Settings
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("value", "expected"),
     [
         ("", ""),
         ("https://plant.example", "https://plant.example"),
@@ -16,13 +16,13 @@ from shared.settings import Settings
         ("https://[2001:db8::1]:8443", "https://[2001:db8::1]:8443"),
     ],
 )
-def test_public_url_is_an_origin(given: str, expected: str) -> None:
-    """PUBLIC_URL is scheme, host and port; one slash at the end is dropped."""
-    assert Settings.read({"PUBLIC_URL": given}).public_url == expected
+def test_public_url_is_an_origin(value: str, expected: str) -> None:
+    """PUBLIC_URL is scheme, host and port; one trailing slash is dropped."""
+    assert Settings.read({"PUBLIC_URL": value}).public_url == expected
 
 
 @pytest.mark.parametrize(
-    "given",
+    "value",
     [
         "plant.example",
         "ftp://plant.example",
@@ -35,12 +35,12 @@ def test_public_url_is_an_origin(given: str, expected: str) -> None:
         "https://plant.example//",
     ],
 )
-def test_other_public_urls_are_rejected(given: str) -> None:
-    """A PUBLIC_URL with anything beyond an origin stops the start with a message that names the setting."""
+def test_other_public_urls_are_rejected(value: str) -> None:
+    """A PUBLIC_URL that is more than an origin is rejected with a message that names the setting."""
     with pytest.raises(ValidationError, match="PUBLIC_URL"):
-        Settings.read({"PUBLIC_URL": given})
+        Settings.read({"PUBLIC_URL": value})
 
 
 def test_host_of_the_public_url_is_accepted() -> None:
-    """The Host header that a gateway passes on belongs to the service."""
+    """The Host header of a gateway is accepted."""
     assert "plant.example:8443" in Settings.read({"PUBLIC_URL": "https://plant.example:8443"}).hosts()

@@ -1,4 +1,4 @@
-"""Instants as text."""
+"""Tests of timestamps."""
 
 from datetime import UTC, datetime
 
@@ -10,8 +10,8 @@ from shared.timestamps import parse_rfc3339, rfc3339
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_an_instant_survives_its_text(instant: datetime) -> None:
-    """What is written reads back, at any year, and sorts as time does."""
+def test_a_formatted_timestamp_is_parsed_back(instant: datetime) -> None:
+    """A formatted timestamp is parsed to the same time in any year, and the texts sort by time."""
     text = rfc3339(instant)
     assert parse_rfc3339(text) == instant
     assert len(text) == 27
@@ -27,8 +27,8 @@ def test_an_instant_survives_its_text(instant: datetime) -> None:
         ("2025-12-31T23:59:59-00:00", "2025-12-31T23:59:59.000000Z"),
     ],
 )
-def test_every_spelling_of_rfc_3339_is_read(text: str, expected: str) -> None:
-    """Letters of either case, offsets, and fractions of any length."""
+def test_all_forms_of_rfc_3339_are_parsed(text: str, expected: str) -> None:
+    """Letters of either case, offsets, and fractions of any length are accepted."""
     assert rfc3339(parse_rfc3339(text)) == expected
 
 
@@ -50,7 +50,7 @@ def test_every_spelling_of_rfc_3339_is_read(text: str, expected: str) -> None:
         "\u0662026-01-01T00:00:00Z",
     ],
 )
-def test_everything_else_is_refused(text: str) -> None:
-    """What is no RFC 3339 date-time with a zone raises a ValueError that says what is."""
+def test_invalid_timestamps_are_rejected(text: str) -> None:
+    """A text that is not RFC 3339 or has no time zone raises a ValueError with an example."""
     with pytest.raises(ValueError, match=r"date-time"):
         parse_rfc3339(text)

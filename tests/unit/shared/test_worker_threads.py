@@ -1,4 +1,4 @@
-"""Work on large texts leaves the event loop."""
+"""Tests of work on large texts in worker threads."""
 
 import asyncio
 import gc
@@ -12,8 +12,8 @@ import pytest
 from shared.worker_threads import LARGE, LARGE_VALUES, load_modules, pause_garbage_collection, run_in_worker
 
 
-def test_small_work_stays_and_large_work_leaves() -> None:
-    """A function of a large text runs in another thread, that of a small one at once."""
+def test_large_work_runs_in_a_thread() -> None:
+    """A function on a large text runs in another thread, on a small text in the event loop."""
 
     async def threads() -> tuple[int, int]:
         return await run_in_worker(LARGE - 1, threading.get_ident), await run_in_worker(LARGE, threading.get_ident)
@@ -22,15 +22,15 @@ def test_small_work_stays_and_large_work_leaves() -> None:
     assert small == threading.get_ident() != large
 
 
-def test_the_arguments_and_the_error_are_those_of_the_function() -> None:
-    """Arguments reach the function, and what it raises reaches the caller."""
+def test_arguments_and_errors_are_passed_through() -> None:
+    """The function receives all arguments, and its error reaches the caller."""
     assert asyncio.run(run_in_worker(LARGE, int, "ff", base=16)) == 255
     with pytest.raises(ValueError, match="invalid literal"):
         asyncio.run(run_in_worker(LARGE, int, "x"))
 
 
-def test_garbage_is_collected_again_after_the_last_of_some_pauses() -> None:
-    """While any large text is in use nothing is collected; a small text pauses nothing."""
+def test_garbage_collection_resumes_after_the_last_pause() -> None:
+    """Garbage collection is paused while a large text is in use; a small text pauses nothing."""
     with pause_garbage_collection(LARGE_VALUES - 1):
         assert gc.isenabled()
     with pause_garbage_collection(LARGE_VALUES):
@@ -40,8 +40,8 @@ def test_garbage_is_collected_again_after_the_last_of_some_pauses() -> None:
     assert gc.isenabled()
 
 
-def test_pauses_without_end_do_not_keep_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where pauses overlap for too long, garbage is collected although another one goes on."""
+def test_long_overlapping_pauses_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If pauses overlap for too long, garbage collection resumes during a pause."""
     monkeypatch.setattr("shared.worker_threads._LONGEST_PAUSE_SECONDS", -1.0)
     with pause_garbage_collection(LARGE_VALUES):
         with pause_garbage_collection(LARGE_VALUES):
@@ -50,7 +50,7 @@ def test_pauses_without_end_do_not_keep_garbage(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_module_is_imported_outside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module is imported by another thread than the event loop's, once, and a failed import may be repeated."""
+    """A module is imported once, in another thread, and a failed import can be repeated."""
     source = tmp_path / "module_of_a_test.py"
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ImportError):

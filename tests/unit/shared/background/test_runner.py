@@ -1,4 +1,4 @@
-"""Background jobs: when they run, and what a failure or a stop leaves behind."""
+"""Tests of background jobs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ EVERY_15_S = Schedule("*/15 * * * * *")
 
 
 class Clock:
-    """A clock that stands until a test moves it."""
+    """Clock that tests set."""
 
     def __init__(self) -> None:
         self.now = START
@@ -75,10 +75,10 @@ async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: 
     assert len(runs) == 2
 
 
-async def test_failed_job_is_due_again_and_stops_no_other(
+async def test_a_failed_job_runs_again_and_stops_no_other_job(
     leases: SqliteJobLeaseStore, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A job that raises is logged, and it and all other jobs run at their next due times."""
+    """A job that raises is logged; it and all other jobs run at their next due times."""
     runs: list[str] = []
 
     async def fail() -> None:
@@ -97,10 +97,10 @@ async def test_failed_job_is_due_again_and_stops_no_other(
     assert "a background job failed" in caplog.text
 
 
-async def test_long_job_delays_no_other(
+async def test_a_long_job_does_not_delay_other_jobs(
     leases: SqliteJobLeaseStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tick returns although a job still runs; the job is not started twice, and others go on."""
+    """A tick returns although a job still runs; the job is not started twice, and other jobs run."""
     monkeypatch.setattr(runner, "WAIT_SECONDS", 0.01)
     started, finish = asyncio.Event(), asyncio.Event()
     runs: list[str] = []
@@ -128,8 +128,8 @@ async def test_long_job_delays_no_other(
     await background.close()
 
 
-async def test_stopped_job_is_due_at_once(leases: SqliteJobLeaseStore, clock: Clock) -> None:
-    """A job that a stop interrupts runs on the next instance without a wait."""
+async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobLeaseStore, clock: Clock) -> None:
+    """A job that a shutdown interrupts runs on the next instance without delay."""
     started, runs = asyncio.Event(), list[str]()
 
     async def endless() -> None:
@@ -150,8 +150,8 @@ async def test_stopped_job_is_due_at_once(leases: SqliteJobLeaseStore, clock: Cl
     assert runs == ["made up"]
 
 
-async def test_crashed_run_is_made_up(leases: SqliteJobLeaseStore, clock: Clock) -> None:
-    """When an instance dies during a run, another one runs the job after the lease has ended."""
+async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: Clock) -> None:
+    """If an instance dies during a run, another one runs the job after the lease has ended."""
     await leases.claim("job", "dead", START, START + LEASE, START)
     runs: list[datetime] = []
 
@@ -166,8 +166,8 @@ async def test_crashed_run_is_made_up(leases: SqliteJobLeaseStore, clock: Clock)
     assert len(runs) == 1
 
 
-async def test_job_waits_while_the_store_is_down(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    """Without its store no job runs, since another instance may hold the lease."""
+async def test_no_job_runs_without_its_store(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    """No job runs while the store fails, because another instance may hold the lease."""
 
     class Down:
         async def claim(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""NCRONTAB schedules."""
+"""Tests of NCRONTAB schedules."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -23,7 +23,7 @@ START = datetime(2026, 1, 31, 23, 59, 58, 500_000, UTC)
     ],
 )
 def test_next_occurrence(expression: str, expected: str) -> None:
-    """The first field is seconds, five fields mean second 0, and both kinds of day must match."""
+    """The first of six fields is the second; both the day of month and the day of week must match."""
     assert Schedule(expression).next(START) == datetime.fromisoformat(expected)
 
 
@@ -41,15 +41,15 @@ def test_next_occurrence(expression: str, expected: str) -> None:
         "? * * * * *",
     ],
 )
-def test_what_functions_refuses_is_refused(expression: str) -> None:
-    """What is not NCRONTAB, or never comes, is refused."""
+def test_invalid_expressions_are_rejected(expression: str) -> None:
+    """An expression that is not NCRONTAB, or that has no occurrence, is rejected."""
     with pytest.raises(ValueError, match="NCRONTAB"):
         Schedule(expression)
 
 
 @given(st.datetimes(min_value=datetime(1990, 1, 1), max_value=datetime(2090, 1, 1)), st.sampled_from([1, 2, 5, 15, 30]))  # noqa: DTZ001  aware below
-def test_occurrences_lie_after_and_on_the_grid(naive: datetime, step: int) -> None:
-    """An occurrence lies after the instant asked for, at most one step away, on a multiple of the step."""
+def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: int) -> None:
+    """An occurrence is at most one step after the given time, on a multiple of the step."""
     instant = naive.replace(tzinfo=UTC)
     due = Schedule(f"*/{step} * * * * *").next(instant)
     assert instant < due <= instant + timedelta(seconds=step)

@@ -1,4 +1,4 @@
-"""Which hosts are ours."""
+"""Tests of the check of the Host header."""
 
 import json
 
@@ -12,8 +12,8 @@ HOSTS = ("127.0.0.1", "127.0.0.1:*", "[::1]:*", "plant.example", "plant.example:
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.0.0.1:1", "127.0.0.1:65535", "[::1]:7071", "plant.example", "plant.example:8443"]
 )
-def test_a_listed_host_is_taken(host: str) -> None:
-    """A name is taken as it stands, and with any port where the list says so."""
+def test_a_listed_host_is_accepted(host: str) -> None:
+    """A listed name is accepted exactly, and with any port if its entry allows that."""
     assert is_allowed_host(host, HOSTS)
 
 
@@ -24,13 +24,13 @@ def test_a_listed_host_is_taken(host: str) -> None:
         *("[::1]", "plant.example:80", "x.plant.example", "plant.example.x", "127.0.0.1:1:1", "127.0.0.1:\u0661"),
     ],
 )
-def test_nothing_else_is_taken(host: str) -> None:
-    """What is longer, shorter, or has a port that is none, is another host."""
+def test_other_hosts_are_rejected(host: str) -> None:
+    """A longer or shorter name, or an invalid port, is rejected."""
     assert not is_allowed_host(host, HOSTS)
 
 
-def test_the_refusal_is_a_problem_document() -> None:
-    """A host that is not ours is told 421 under the request's id."""
+def test_an_unknown_host_gets_a_problem_document() -> None:
+    """An unknown Host header is answered with 421 and the request id."""
     reply = misdirected_reply("id")
     document = json.loads(reply.body)
     assert (reply.status, document["status"], document["code"]) == (421, 421, "PROTOCOL_REFUSED")

@@ -118,7 +118,7 @@ async def requests() -> AsyncIterator[Requests]:
 
 
 async def test_requests_are_admitted_in_the_order_of_arrival(requests: Requests) -> None:
-    """Requests are admitted up to the number of places; a free place goes to the request that has waited longest."""
+    """Requests are admitted up to the number of places; the request that has waited longest gets a free place."""
     await requests.arrive(5)
     assert requests.working == [0, 1]
     await requests.end(1)
@@ -246,7 +246,7 @@ async def _admit(shedder: LoadShedder, path: str) -> None:
 
 
 async def test_a_cancelled_request_releases_its_place(requests: Requests) -> None:
-    """A cancelled request leaves the queue or releases its place."""
+    """A cancelled request is removed from the queue or releases its place."""
     await requests.arrive(6)
     await requests.cancel(2, 3)
     await requests.cancel(0)

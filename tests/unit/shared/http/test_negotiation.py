@@ -1,4 +1,4 @@
-"""Which form a caller prefers."""
+"""Tests of content negotiation."""
 
 import pytest
 from hypothesis import given
@@ -26,12 +26,12 @@ OFFERED = ("application/json", "text/csv", "application/x")
         ("text/csv; header=present; q=1, application/json", "application/json"),
     ],
 )
-def test_the_best_liked_form_wins(accept: str, expected: str) -> None:
-    """Weights decide, a specific range over a general one, then the order in which forms are offered."""
+def test_the_media_type_with_the_highest_weight_is_chosen(accept: str, expected: str) -> None:
+    """Weights take precedence, then the more specific range, then the order of the offered media types."""
     assert choose_media_type(accept, OFFERED) == expected
 
 
 @given(st.text(max_size=50))
-def test_any_header_leads_to_a_form(accept: str) -> None:
-    """No header is an error."""
+def test_every_header_selects_a_media_type(accept: str) -> None:
+    """No Accept header is an error."""
     assert choose_media_type(accept, OFFERED) in OFFERED

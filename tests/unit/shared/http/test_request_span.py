@@ -1,4 +1,4 @@
-"""The spans of requests, as the SDK makes them."""
+"""Tests of the spans of requests, created by the OpenTelemetry SDK."""
 
 from collections.abc import Iterator, Mapping
 
@@ -25,55 +25,55 @@ CALLERS = f"00-{TRACE}-{PARENT}-01"
 
 @GROUP.endpoint("GET", "things/{name}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def thing(_: Call) -> Reply:
-    """Answer."""
+    """Return an empty reply."""
     return Reply(204)
 
 
 @GROUP.endpoint("GET", "missing", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def missing(_: Call) -> Reply:
-    """Refuse."""
+    """Raise NOT_FOUND."""
     raise WorkspaceError(Kind.NOT_FOUND, "THING_NOT_FOUND", "There is none.")
 
 
 @GROUP.endpoint("GET", "away", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def away(_: Call) -> Reply:
-    """Fail."""
+    """Raise UNAVAILABLE."""
     raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "It is away.")
 
 
 @GROUP.endpoint("GET", "broken", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def broken(_: Call) -> Reply:
-    """Fail as nobody foresaw."""
+    """Raise an unexpected exception."""
     raise ValueError("why")
 
 
 @GROUP.endpoint("GET", "outer", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def outer(_: Call) -> Reply:
-    """Ask the door again, as another interface does."""
-    return await ask("/things/b")
+    """Send a nested request, as another interface does."""
+    return await send("/things/b")
 
 
 async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
-    """Know nobody."""
+    """Accept every caller."""
     raise AssertionError(authorization, accepted)
 
 
 async def require_feature(feature: str) -> None:
-    """Have everything."""
+    """Accept every feature."""
     assert feature
 
 
-async def ask(
+async def send(
     path: str, method: str = "GET", headers: Mapping[str, str] | None = None, context: Mapping[str, str] | None = None
 ) -> Reply:
-    """Return the door's reply."""
+    """Send a request and return the reply."""
     request = Request(method, path, "secret=1", headers or {}, b"", context or {})
     return await RequestPipeline(GROUP.operations, authenticate, require_feature).serve(request)
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """Return where spans go."""
+def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """Return the exporter that collects the spans."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     for module in (tracing, request_span):
@@ -83,16 +83,16 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-def only(made: InMemorySpanExporter) -> ReadableSpan:
-    """Return the one span that was made."""
-    [span] = made.get_finished_spans()
+def single_span(exporter: InMemorySpanExporter) -> ReadableSpan:
+    """Return the only span that was created."""
+    [span] = exporter.get_finished_spans()
     return span
 
 
-async def test_what_a_request_is_told_by(made: InMemorySpanExporter) -> None:
-    """A request's span has the conventions' attributes and its id, the query and the caller not."""
-    reply = await ask("/things/a", headers={"x-request-id": "mine", "authorization": "Bearer x"})
-    span = only(made)
+async def test_a_span_has_the_conventional_attributes(exporter: InMemorySpanExporter) -> None:
+    """The span has the standard attributes and the request id, but neither the query nor the caller."""
+    reply = await send("/things/a", headers={"x-request-id": "mine", "authorization": "Bearer x"})
+    span = single_span(exporter)
     assert (span.name, span.kind, span.status.status_code) == ("GET /things/{name}", SpanKind.SERVER, StatusCode.UNSET)
     assert span.attributes == {
         "http.request.method": "GET",
@@ -115,8 +115,8 @@ async def test_what_a_request_is_told_by(made: InMemorySpanExporter) -> None:
         ("GET", "/broken", "GET /broken", 500, "INTERNAL_ERROR", True, True),
     ],
 )
-async def test_only_what_failed_here_is_marked(
-    made: InMemorySpanExporter,
+async def test_only_server_errors_mark_the_span_as_failed(
+    exporter: InMemorySpanExporter,
     *,
     method: str,
     path: str,
@@ -126,12 +126,20 @@ async def test_only_what_failed_here_is_marked(
     failed: bool,
     stack: bool,
 ) -> None:
-    """A refusal has its status and code; an error is what is 5xx, a stack trace has what nobody foresaw."""
-    await ask(path, method)
-    span = only(made)
-    told = dict(span.attributes or {})
-    assert (span.name, told["http.response.status_code"], told["workspace.error_code"]) == (name, status, code)
-    assert (span.status.status_code is StatusCode.ERROR, told.get("error.type")) == (failed, code if failed else None)
+    """A 4xx reply has its status and code; 5xx marks the span as failed; an unexpected exception adds a stack trace."""
+    await send(path, method)
+    span = single_span(exporter)
+    attributes = dict(span.attributes or {})
+    reply = (attributes["http.response.status_code"], attributes["workspace.error_code"])
+    assert (span.name, *reply) == (
+        name,
+        status,
+        code,
+    )
+    assert (span.status.status_code is StatusCode.ERROR, attributes.get("error.type")) == (
+        failed,
+        code if failed else None,
+    )
     assert [event.name for event in span.events] == (["exception"] if stack else [])
 
 
@@ -146,39 +154,43 @@ async def test_only_what_failed_here_is_marked(
         ({}, {"traceparent": f"00-{TRACE}-{HOSTS}-01", "tracestate": "a=b"}, HOSTS, SpanKind.INTERNAL),
     ],
 )
-async def test_a_trace_goes_on(
-    made: InMemorySpanExporter, headers: Mapping[str, str], context: Mapping[str, str], parent: str | None, kind: object
+async def test_a_span_continues_the_trace_of_the_caller(
+    exporter: InMemorySpanExporter,
+    headers: Mapping[str, str],
+    context: Mapping[str, str],
+    parent: str | None,
+    kind: object,
 ) -> None:
-    """A caller's trace goes on; where the host makes the request's span, this one is within that."""
-    await ask("/things/a", headers=headers, context=context)
-    span = only(made)
+    """The span is a child of the caller's span, or of the host's span if the host traces requests."""
+    await send("/things/a", headers=headers, context=context)
+    span = single_span(exporter)
     assert (span.parent and f"{span.parent.span_id:016x}", span.kind) == (parent, kind)
     if parent is not None:
         assert f"{span.context.trace_id:032x}" == TRACE
 
 
-async def test_a_trace_that_is_not_recorded_stays_so(made: InMemorySpanExporter) -> None:
-    """Where the caller says that its trace is not recorded, nothing is made."""
-    await ask("/things/a", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"})
-    assert not made.get_finished_spans()
+async def test_an_unsampled_trace_creates_no_span(exporter: InMemorySpanExporter) -> None:
+    """No span is created if the caller does not record its trace."""
+    await send("/things/a", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"})
+    assert not exporter.get_finished_spans()
 
 
-async def test_a_request_within_a_request(made: InMemorySpanExporter) -> None:
-    """What another interface asks for its caller is below that caller's request, and no server's span."""
-    await ask("/outer", headers={"traceparent": CALLERS})
-    inner, around = made.get_finished_spans()
+async def test_a_nested_request_has_an_internal_span(exporter: InMemorySpanExporter) -> None:
+    """The span of a nested request is an internal child of the outer request."""
+    await send("/outer", headers={"traceparent": CALLERS})
+    inner, around = exporter.get_finished_spans()
     assert inner.parent is not None
     assert (inner.kind, inner.parent.span_id) == (SpanKind.INTERNAL, around.context.span_id)
 
 
-async def test_a_long_path_is_cut(made: InMemorySpanExporter) -> None:
-    """A path is told as far as it is of use."""
-    await ask(f"/{'a' * 5000}")
-    assert len(str((only(made).attributes or {})["url.path"])) == request_span.LONGEST_PATH
+async def test_a_long_path_is_shortened(exporter: InMemorySpanExporter) -> None:
+    """The path attribute is limited in length."""
+    await send(f"/{'a' * 5000}")
+    assert len(str((single_span(exporter).attributes or {})["url.path"])) == request_span.LONGEST_PATH
 
 
-def test_nobody_is_told_by_default() -> None:
-    """Without an exporter a request's span is the same nothing each time."""
+def test_no_span_is_created_without_an_exporter() -> None:
+    """Without an exporter, all requests share one object that does nothing."""
     request = Request("GET", "/", "", {}, b"")
     assert not exporters.is_enabled(Signal.TRACES)
     assert request_span.request_span(request, "x") is request_span.request_span(request, "y")

@@ -1,4 +1,4 @@
-"""Finding the operation for an address."""
+"""Tests of the router."""
 
 import itertools
 
@@ -21,7 +21,7 @@ ROUTES = [
 
 
 def operations() -> list[Operation]:
-    """Return an operation for each route, named after it."""
+    """Return one operation for each route, named after the route."""
     group = Group("test")
     for method, route in ROUTES:
 
@@ -50,29 +50,29 @@ def operations() -> list[Operation]:
 def test_the_most_specific_route_with_the_method_wins(
     method: str, path: str, name: str, parameters: dict[str, str]
 ) -> None:
-    """Literals win over parameters and parameters over the rest, in whatever order routes were declared."""
+    """Literals take precedence over parameters, and parameters over the rest, in any order of declaration."""
     for order in itertools.islice(itertools.permutations(operations()), 0, 5040, 97):
         match = Router(order).match(method, path)
         assert (match.operation.name, dict(match.path)) == (name, parameters)
 
 
 @pytest.mark.parametrize("path", ["/", "/nothing", "/things/", "/a/1/b/", "/a//b/1", "/things/%ff"])
-def test_an_unknown_address_is_not_found(path: str) -> None:
-    """An address without a route, or with a segment that is no UTF-8, is not found."""
-    with pytest.raises(WorkspaceError) as refused:
+def test_an_unknown_path_is_not_found(path: str) -> None:
+    """A path without a route, or with a segment that is not UTF-8, is not found."""
+    with pytest.raises(WorkspaceError) as caught:
         Router(operations()).match("PUT", path)
-    assert refused.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is Kind.NOT_FOUND
 
 
-def test_a_wrong_method_names_the_right_ones() -> None:
-    """A method that no route takes at an address is refused with every method that is taken there."""
-    with pytest.raises(WorkspaceError) as refused:
+def test_a_wrong_method_lists_the_allowed_ones() -> None:
+    """An unknown method of a known path is rejected with the list of allowed methods."""
+    with pytest.raises(WorkspaceError) as caught:
         Router(operations()).match("DELETE", "/things/x")
-    assert refused.value.kind is Kind.METHOD_NOT_ALLOWED
-    assert refused.value.members["allow"] == ["GET", "HEAD", "PUT"]
+    assert caught.value.kind is Kind.METHOD_NOT_ALLOWED
+    assert caught.value.members["allow"] == ["GET", "HEAD", "PUT"]
 
 
-def test_two_operations_at_one_address_are_a_mistake() -> None:
-    """Declaring a method and route twice fails at start."""
+def test_a_duplicate_route_is_rejected() -> None:
+    """Declaring a method and route twice raises an error at start."""
     with pytest.raises(ValueError, match="is declared twice"):
         Router([*operations(), operations()[0]])

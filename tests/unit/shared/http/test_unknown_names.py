@@ -1,4 +1,4 @@
-"""Query parameters and body members that an operation does not know."""
+"""Tests of unknown query parameters and body members."""
 
 import json
 from collections.abc import Mapping
@@ -26,20 +26,20 @@ STORED = {
 
 
 class Window(BaseModel):
-    """A query model."""
+    """Query model."""
 
     limit: int = 5
     scopes: str = Field("", validation_alias=AliasChoices("scopes", "Scopes2"))
 
 
 class Range(BaseModel):
-    """A nested model that states no rule of its own."""
+    """Nested model without own rules."""
 
     start: str = Field("", validation_alias=AliasChoices("start", "from"))
 
 
 class Thing(BaseModel):
-    """A body model whose configuration would ignore what it does not have."""
+    """Body model whose configuration would ignore unknown members."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -50,32 +50,32 @@ class Thing(BaseModel):
     free: dict[str, Any] = {}
 
 
-async def current(path: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the stored item; of a new one its id."""
+async def read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the stored item; for a new item, its id."""
     return STORED if path["id"] == "a" else {"id": path["id"]}
 
 
 @GROUP.endpoint("POST", "refuses", access=Access.PUBLIC, query=Window, body=Thing, extra_parameters=("token", "p.*"))
 async def refuses(call: Call[Window, Thing]) -> Reply:
-    """Return what was read."""
+    """Return the validated query and body."""
     return json_reply({"limit": call.query.limit, "name": call.body.name})
 
 
 @GROUP.endpoint("POST", "nothing", access=Access.PUBLIC)
 async def nothing(_: Call) -> Reply:
-    """Take neither parameters nor members."""
+    """Accept neither parameters nor members."""
     return Reply(204)
 
 
 @GROUP.endpoint("POST", "reports", access=Access.PUBLIC, query=Window, body=Thing, unknown=UnknownNames.REPORT)
 async def reports(_: Call[Window, Thing]) -> Reply:
-    """Name a parameter that did not parse."""
+    """Report an invalid parameter in the header."""
     return Reply(204, b"", {IGNORED: "limit"})
 
 
 @GROUP.endpoint("POST", "ignores", access=Access.PUBLIC, query=Window, body=Thing, unknown=UnknownNames.IGNORE)
 async def ignores(_: Call[Window, Thing]) -> Reply:
-    """Answer."""
+    """Return an empty reply."""
     return Reply(204)
 
 
@@ -84,25 +84,25 @@ async def ignores(_: Call[Window, Thing]) -> Reply:
     "things/{id}",
     access=Access.PUBLIC,
     body=Thing,
-    server_set=ServerSetMembers(frozenset(STORED), current, nullable=frozenset({"columns"})),
+    server_set=ServerSetMembers(frozenset(STORED), read_current, nullable=frozenset({"columns"})),
 )
 async def put(_: Call[Any, Thing]) -> Reply:
-    """Answer."""
+    """Return an empty reply."""
     return Reply(204)
 
 
 async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
-    """Know nobody."""
+    """Accept every caller."""
     raise AssertionError(authorization, accepted)
 
 
 async def require_feature(feature: str) -> None:
-    """Have everything."""
+    """Accept every feature."""
     assert feature
 
 
-async def ask(method: str, target: str, body: object = None) -> Reply:
-    """Return the reply to a request."""
+async def send(method: str, target: str, body: object = None) -> Reply:
+    """Send a request and return the reply."""
     path, _, query = target.partition("?")
     sent = b"" if body is None else json.dumps(body).encode()
     return await RequestPipeline(GROUP.operations, authenticate, require_feature).serve(
@@ -110,17 +110,17 @@ async def ask(method: str, target: str, body: object = None) -> Reply:
     )
 
 
-async def errors_of(method: str, target: str, body: object = None) -> dict[str, str]:
-    """Return the message for each failing field of a refused request."""
-    reply = await ask(method, target, body)
+async def get_errors(method: str, target: str, body: object = None) -> dict[str, str]:
+    """Send an invalid request; return the message for each invalid field."""
+    reply = await send(method, target, body)
     assert reply.status == 400, reply.body
     return {error["field"]: error["message"] for error in json.loads(reply.body)["errors"]}
 
 
-async def test_all_unknown_names_and_failing_fields_stand_in_one_reply() -> None:
-    """A refusal names unknown parameters, unknown members at any depth, and whatever else is wrong."""
+async def test_one_reply_lists_all_unknown_names_and_invalid_fields() -> None:
+    """A reply lists unknown parameters, unknown members at any depth, and all other errors."""
     body = {"accessRights": [], "range": {"stert": ""}, "parts": [{"end": ""}], "free": {"any": 1}, "name": 5}
-    assert await errors_of("POST", "/refuses?scope=a&limit=x", body) == {
+    assert await get_errors("POST", "/refuses?scope=a&limit=x", body) == {
         "scope": "Unknown parameter `scope`; did you mean `scopes`?",
         "limit": "should be a valid integer, unable to parse string as an integer",
         "accessRights": "Unknown member `accessRights`; did you mean `rights`?",
@@ -131,53 +131,53 @@ async def test_all_unknown_names_and_failing_fields_stand_in_one_reply() -> None
 
 
 async def test_other_letter_case_is_unknown() -> None:
-    """A name in other letters is refused, with the right one."""
-    assert await errors_of("POST", "/refuses?Scopes=a", {"Name": "x"}) == {
+    """A name in another letter case is rejected with the correct name."""
+    assert await get_errors("POST", "/refuses?Scopes=a", {"Name": "x"}) == {
         "Scopes": "Unknown parameter `Scopes`; did you mean `scopes`?",
         "Name": "Unknown member `Name`; did you mean `name`?",
         "name": "is required",
     }
 
 
-async def test_operation_without_parameters_says_so() -> None:
-    """An operation that takes nothing refuses everything."""
-    assert await errors_of("POST", "/nothing?=1&a", {"b": 1}) == {
+async def test_an_operation_without_parameters_rejects_all() -> None:
+    """The message states that the operation accepts no parameters."""
+    assert await get_errors("POST", "/nothing?=1&a", {"b": 1}) == {
         "": "Unknown parameter ``; no parameters are accepted.",
         "a": "Unknown parameter `a`; no parameters are accepted.",
         "b": "Unknown member `b`; no members are accepted.",
     }
-    assert (await ask("POST", "/nothing")).status == 204
-    assert (await ask("POST", "/nothing?", {})).status == 204
+    assert (await send("POST", "/nothing")).status == 204
+    assert (await send("POST", "/nothing?", {})).status == 204
 
 
 @pytest.mark.parametrize("query", ["limit=1&limit=1", "scopes=a&Scopes2=b", "token=a&token=b"])
-async def test_parameter_given_twice_is_refused(query: str) -> None:
-    """One parameter has one value, whichever of its names carries it."""
-    [message] = (await errors_of("POST", f"/refuses?{query}", {"name": "x"})).values()
+async def test_a_repeated_parameter_is_rejected(query: str) -> None:
+    """A parameter must not occur twice, even under different names."""
+    [message] = (await get_errors("POST", f"/refuses?{query}", {"name": "x"})).values()
     assert message == "is given more than once"
 
 
-async def test_member_given_under_both_of_its_names_is_refused() -> None:
-    """A member has one value, too."""
+async def test_a_member_under_both_names_is_rejected() -> None:
+    """A member must not occur under both of its names."""
     body = {"name": "x", "range": {"start": "a", "from": "b"}}
-    assert await errors_of("POST", "/refuses", body) == {"range.from": "repeats `start`; send only one of them"}
+    assert await get_errors("POST", "/refuses", body) == {"range.from": "repeats `start`; send only one of them"}
 
 
 async def test_declared_names_are_accepted() -> None:
-    """Aliases, parameters that the operation reads itself, and those that begin with a declared prefix are known."""
+    """Aliases, extra parameters, and names with a declared prefix are accepted."""
     body = {"name": "x", "range": {"from": ""}}
-    assert (await ask("POST", "/refuses?Scopes2=a&token=t&p.x=1&p.x=2", body)).status == 200
+    assert (await send("POST", "/refuses?Scopes2=a&token=t&p.x=1&p.x=2", body)).status == 200
 
 
 async def test_reported_names_follow_those_of_the_handler() -> None:
-    """An operation that reports unknown names lists them in the header, after what its handler ignored."""
-    reply = await ask("POST", "/reports?a%0d%0aSet-Cookie:x=1&%C3%A4=1&b,c=1&a", {"name": "x", "d": 1})
+    """The header lists the names that the handler ignored, then the unknown names."""
+    reply = await send("POST", "/reports?a%0d%0aSet-Cookie:x=1&%C3%A4=1&b,c=1&a", {"name": "x", "d": 1})
     assert (reply.status, reply.headers[IGNORED]) == (204, "limit, a%0D%0ASet-Cookie:x, %C3%A4, b%2Cc, a, d")
 
 
-async def test_ignored_names_leave_no_trace() -> None:
-    """An operation that ignores unknown names answers as if they were not there."""
-    reply = await ask("POST", "/ignores?a=1", {"name": "x", "d": 1})
+async def test_ignored_names_do_not_change_the_reply() -> None:
+    """An operation that ignores unknown names replies as if they were missing."""
+    reply = await send("POST", "/ignores?a=1", {"name": "x", "d": 1})
     assert (reply.status, reply.headers.get(IGNORED)) == (204, None)
 
 
@@ -194,26 +194,24 @@ async def test_ignored_names_leave_no_trace() -> None:
         ("b", {"createdAt": STORED["createdAt"]}, ["createdAt"]),
     ],
 )
-async def test_members_of_the_service_come_back_unchanged(
-    identifier: str, sent: dict[str, Any], failing: list[str]
-) -> None:
-    """A member that the service sets is accepted with its current value, and refused by name with another one."""
+async def test_server_set_members_must_be_unchanged(identifier: str, sent: dict[str, Any], failing: list[str]) -> None:
+    """A member that the service sets is accepted with its current value only."""
     target, body = f"/things/{identifier}", {"name": "x", **sent}
     if failing:
-        assert list(await errors_of("PUT", target, body)) == failing
+        assert list(await get_errors("PUT", target, body)) == failing
     else:
-        assert (await ask("PUT", target, body)).status == 204
+        assert (await send("PUT", target, body)).status == 204
 
 
 async def test_many_unknown_members_get_a_short_reply() -> None:
-    """A body of very many unknown members is refused without a message for each."""
+    """A body with very many unknown members is rejected with one message."""
     body = {"name": "x", **{f"m{number}": 0 for number in range(70_000)}}
-    errors = await errors_of("POST", "/refuses", body)
+    errors = await get_errors("POST", "/refuses", body)
     assert errors == {"body": f"has 70000 errors; at most {MAX_LISTED} are listed individually"}
 
 
-def test_body_without_a_model_cannot_refuse() -> None:
-    """An operation whose body no model describes must state that it ignores unknown names."""
+def test_a_body_without_a_model_must_ignore_unknown_names() -> None:
+    """An operation whose body has no model must declare that it ignores unknown names."""
     for body in (RawBody, Any, dict[str, Any]):
         with pytest.raises(TypeError, match="ignore"):
             GROUP.endpoint("POST", "data", body=body)
@@ -221,7 +219,7 @@ def test_body_without_a_model_cannot_refuse() -> None:
 
 @given(st.lists(st.text(st.characters(), max_size=80), max_size=300))
 def test_header_of_reported_names_is_one_short_line(names: list[str]) -> None:
-    """Whatever callers send, the header holds visible ASCII and blanks and stays within its limit."""
+    """The header has only visible ASCII and spaces, and a limited length, for all names."""
     reply = Reply()
     report_unknown_names(reply, names)
     text = reply.headers.get(IGNORED, "")
@@ -231,7 +229,7 @@ def test_header_of_reported_names_is_one_short_line(names: list[str]) -> None:
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=30), max_size=10))
-def test_nearest_name_is_a_known_one(wanted: str, known: list[str]) -> None:
-    """A hint names something that exists."""
+def test_a_hint_is_a_known_name(wanted: str, known: list[str]) -> None:
+    """The hint in a message is always a known name."""
     found = find_nearest_name(wanted, known)
     assert found is None or found in known

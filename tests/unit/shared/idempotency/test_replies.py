@@ -1,4 +1,4 @@
-"""IdempotentReplies that are given again: one does the work, repeats wait, and a crash in the middle is survived."""
+"""Tests of stored replies: one request does the work, repetitions wait, and a crash is survived."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,15 +18,15 @@ SECRET = b"oik_AAAAAAAA_secret"
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteReplyStore]:
-    """An empty store."""
+    """Return an empty store."""
     database = SqliteDatabase(tmp_path / "answers.sqlite", SCHEMA)
     yield SqliteReplyStore(database)
     await database.close()
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leases and patience that end soon."""
+def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the lease and the time to wait."""
     monkeypatch.setattr(replies, "LEASE", timedelta(seconds=0.2))
     monkeypatch.setattr(replies, "WAIT_SECONDS", 0.5)
 
@@ -39,33 +39,33 @@ async def run_once(
     caller: str = "a",
     request: bytes = b"r",
 ) -> bytes:
-    """Ask as one process does."""
+    """Execute a request in a new executor."""
     return await IdempotentReplies(store).run_once(caller, "POST", key, request, work)
 
 
 class Worker:
-    """Counts what it does, and tells under which ids."""
+    """Work that records its calls and their ids."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
 
     async def __call__(self, same: str) -> bytes:
-        """Answer with the number of times that it was asked."""
+        """Return the number of calls so far."""
         self.ids.append(same)
         await asyncio.sleep(0.02)
         return SECRET + b"%d" % len(self.ids)
 
 
-async def test_of_many_at_once_one_works(store: SqliteReplyStore) -> None:
-    """Everybody gets the same answer, from work done once; later repeats too."""
+async def test_concurrent_requests_share_one_result(store: SqliteReplyStore) -> None:
+    """Concurrent and later repetitions get the same reply from work that is done once."""
     worker = Worker()
-    given = await asyncio.gather(*(run_once(store, worker) for _ in range(8)))
-    assert {*given, await run_once(store, worker)} == {SECRET + b"1"}
+    results = await asyncio.gather(*(run_once(store, worker) for _ in range(8)))
+    assert {*results, await run_once(store, worker)} == {SECRET + b"1"}
     assert len(worker.ids) == 1
 
 
-async def test_another_request_under_the_key_is_refused(store: SqliteReplyStore) -> None:
-    """The key stands for its first request; another caller's key is another key."""
+async def test_a_reused_key_is_rejected(store: SqliteReplyStore) -> None:
+    """A key belongs to its first request; keys of other callers are separate."""
     worker = Worker()
     await run_once(store, worker)
     with pytest.raises(WorkspaceError) as caught:
@@ -74,8 +74,8 @@ async def test_another_request_under_the_key_is_refused(store: SqliteReplyStore)
     assert await run_once(store, worker, caller="b", request=b"other") == SECRET + b"2"
 
 
-async def test_a_refusal_leaves_the_key_free(store: SqliteReplyStore) -> None:
-    """After a refusal the corrected request goes through under the same key."""
+async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> None:
+    """After a rejected request, a different request can use the same key."""
 
     async def refuse(_: str) -> bytes:
         raise WorkspaceError(Kind.INVALID, "X", "x")
@@ -86,8 +86,8 @@ async def test_a_refusal_leaves_the_key_free(store: SqliteReplyStore) -> None:
 
 
 @pytest.mark.parametrize("error", [WorkspaceError(Kind.UNAVAILABLE, "X", "x"), asyncio.CancelledError(), OSError()])
-async def test_work_that_failed_is_done_again_under_its_id(store: SqliteReplyStore, error: BaseException) -> None:
-    """What may be half done keeps its id, and stands for its request alone."""
+async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore, error: BaseException) -> None:
+    """Work that may be half done is repeated with its id, and its key stays reserved for its request."""
     ids = []
 
     async def fail(same: str) -> bytes:
@@ -103,8 +103,8 @@ async def test_work_that_failed_is_done_again_under_its_id(store: SqliteReplySto
     assert worker.ids == ids
 
 
-async def test_a_process_that_died_is_taken_over(store: SqliteReplyStore, quick: None) -> None:
-    """Its lease runs out, and a repeat does the work under the same id."""
+async def test_the_work_of_a_dead_process_is_taken_over(store: SqliteReplyStore, short_timeouts: None) -> None:
+    """After the lease has expired, a repetition does the work with the same id."""
     ids = []
 
     async def die(same: str) -> bytes:
@@ -123,8 +123,8 @@ async def test_a_process_that_died_is_taken_over(store: SqliteReplyStore, quick:
     dead.cancel()
 
 
-async def test_a_slow_process_keeps_its_lease(store: SqliteReplyStore, quick: None) -> None:
-    """While the first is at work a repeat waits, and hears 409 when that takes too long."""
+async def test_a_slow_process_renews_its_lease(store: SqliteReplyStore, short_timeouts: None) -> None:
+    """A repetition waits for the first request, and gets 409 if that takes too long."""
     finish = asyncio.Event()
 
     async def slow(_: str) -> bytes:
@@ -140,8 +140,8 @@ async def test_a_slow_process_keeps_its_lease(store: SqliteReplyStore, quick: No
     assert await first == await run_once(store, Worker()) == b"first"
 
 
-async def test_who_lost_the_lease_gives_the_others_answer(store: SqliteReplyStore) -> None:
-    """Two that worked because one seemed dead give one answer."""
+async def test_the_reply_of_the_lease_holder_is_returned(store: SqliteReplyStore) -> None:
+    """A process that has lost its lease returns the reply of the new lease holder."""
 
     async def taken_over(same: str) -> bytes:
         async with asyncio.timeout(10):
@@ -152,8 +152,8 @@ async def test_who_lost_the_lease_gives_the_others_answer(store: SqliteReplyStor
     assert await run_once(store, taken_over) == SECRET + b"1"
 
 
-async def test_secrets_are_not_to_be_read_in_the_file(store: SqliteReplyStore, tmp_path: Path) -> None:
-    """Neither the answer nor the caller's key stands in the file."""
+async def test_secrets_are_encrypted_in_the_file(store: SqliteReplyStore, tmp_path: Path) -> None:
+    """The file contains neither the reply nor the caller's key in plain text."""
     await run_once(store, Worker(), key="a long random key")
     content = await asyncio.to_thread(lambda: b"".join(file.read_bytes() for file in tmp_path.iterdir()))
     assert b"answers" in content
@@ -161,8 +161,8 @@ async def test_secrets_are_not_to_be_read_in_the_file(store: SqliteReplyStore, t
     assert b"random key" not in content
 
 
-async def test_answers_are_forgotten_after_a_day(store: SqliteReplyStore) -> None:
-    """A key is free again, and its answer gone."""
+async def test_replies_expire_after_a_day(store: SqliteReplyStore) -> None:
+    """After a day the key can be used again, and its reply is deleted."""
     worker = Worker()
     await run_once(store, worker)
     await store._change("UPDATE answers SET made_at = '2020-01-01T00:00:00.000000Z'")

@@ -1,4 +1,4 @@
-"""Which of the standard's variables decide what a collector is told."""
+"""Tests of the ``OTEL_*`` variables that select the exporters."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("environment", "expected"),
     [
         ({}, NEITHER),
         (ENDPOINT, BOTH),
@@ -28,14 +28,14 @@ BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
         ({**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": ""}, BOTH),
     ],
 )
-def test_what_is_told(given: Mapping[str, str], expected: set[Signal]) -> None:
-    """A signal is told where it has an endpoint or an exporter, is not kept out, and nothing is disabled."""
-    assert {signal for signal in Signal if is_exported(signal, given)} == expected
-    assert find_unsupported_values(given) == []
+def test_which_signals_are_exported(environment: Mapping[str, str], expected: set[Signal]) -> None:
+    """A signal is exported if it has an endpoint or exporter, unless it or all telemetry is disabled."""
+    assert {signal for signal in Signal if is_exported(signal, environment)} == expected
+    assert find_unsupported_values(environment) == []
 
 
 @pytest.mark.parametrize(
-    ("given", "named", "expected"),
+    ("environment", "named", "expected"),
     [
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", NEITHER),
         ({"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json"}, "TRACES_PROTOCOL=http/json", {Signal.METRICS}),
@@ -47,18 +47,20 @@ def test_what_is_told(given: Mapping[str, str], expected: set[Signal]) -> None:
         ({"OTEL_METRICS_EXPORTER": "prometheus"}, "OTEL_METRICS_EXPORTER=prometheus", {Signal.TRACES}),
     ],
 )
-def test_what_there_is_not_is_a_fault(given: Mapping[str, str], named: str, expected: set[Signal]) -> None:
-    """A protocol or exporter that is not known here is named once, and what it is about is told nowhere."""
-    environment = {**ENDPOINT, **given}
+def test_unsupported_values_are_reported(environment: Mapping[str, str], named: str, expected: set[Signal]) -> None:
+    """An unsupported protocol or exporter is reported once, and its signal is not exported."""
+    environment = {**ENDPOINT, **environment}
     [fault] = find_unsupported_values(environment)
     assert named in fault
     assert {signal for signal in Signal if is_exported(signal, environment)} == expected
 
 
-def test_what_is_kept_out_has_no_faults() -> None:
-    """Whoever turns everything off may leave the rest as it was."""
-    given = {**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
-    assert find_unsupported_values({**given, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}) == []
-    assert find_unsupported_values({**given, "OTEL_SDK_DISABLED": "true"}) == []
+def test_disabled_signals_report_no_values() -> None:
+    """The variables of a disabled signal are not checked."""
+    environment = {**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+    assert (
+        find_unsupported_values({**environment, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}) == []
+    )
+    assert find_unsupported_values({**environment, "OTEL_SDK_DISABLED": "true"}) == []
     assert is_disabled({"OTEL_SDK_DISABLED": "true"})
     assert find_unsupported_values({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}) == []

@@ -1,4 +1,4 @@
-"""The log where the host brings its handlers."""
+"""Tests of the log under a host with its own log handlers."""
 
 import io
 import logging
@@ -10,8 +10,8 @@ from shared.observability import logs
 
 
 @pytest.fixture
-def host() -> Iterator[io.StringIO]:
-    """A handler without a formatter at the root, as the Functions worker brings it."""
+def host_log() -> Iterator[io.StringIO]:
+    """Return the output of a root handler without a formatter, as in the Functions worker."""
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     root, own = logging.getLogger(), logging.getLogger(logs.ROOT)
@@ -22,29 +22,29 @@ def host() -> Iterator[io.StringIO]:
     own.setLevel(level)
 
 
-def test_a_host_is_told_fields(host: io.StringIO) -> None:
-    """A message comes first, as alerts look for it, then its fields and the request's id."""
+def test_fields_follow_the_message(host_log: io.StringIO) -> None:
+    """The line starts with the message, because alerts match its start; fields and request id follow."""
     logs.add_fields_to_handlers("INFO")
     token = logs.request_id.set("r-1")
-    logs.get_logger("door").warning("answered %d", 503, extra=logs.fields(route="/a", store="cosmos"))
+    logs.get_logger("http").warning("answered %d", 503, extra=logs.fields(route="/a", store="cosmos"))
     logs.request_id.reset(token)
-    logs.get_logger("door").info("as it is")
-    assert host.getvalue().splitlines() == [
+    logs.get_logger("http").info("without fields")
+    assert host_log.getvalue().splitlines() == [
         'answered 503 {"requestId": "r-1", "route": "/a", "store": "cosmos"}',
-        "as it is",
+        "without fields",
     ]
 
 
-def test_the_level_holds(host: io.StringIO) -> None:
-    """What is below the level that the settings name is not told."""
+def test_records_below_the_level_are_dropped(host_log: io.StringIO) -> None:
+    """Records below the configured level are not logged."""
     logs.add_fields_to_handlers("WARNING")
-    logs.get_logger("door").info("too little")
-    assert host.getvalue() == ""
+    logs.get_logger("http").info("below the level")
+    assert host_log.getvalue() == ""
 
 
-def test_handlers_that_have_a_form_keep_it(host: io.StringIO) -> None:
-    """A handler that somebody gave a formatter is left alone."""
-    handler = next(each for each in logging.getLogger().handlers if getattr(each, "stream", None) is host)
+def test_an_existing_formatter_is_not_replaced(host_log: io.StringIO) -> None:
+    """A handler that already has a formatter is not changed."""
+    handler = next(each for each in logging.getLogger().handlers if getattr(each, "stream", None) is host_log)
     handler.setFormatter(logs.JsonFormatter())
     logs.add_fields_to_handlers("INFO")
     assert isinstance(handler.formatter, logs.JsonFormatter)

@@ -1,4 +1,4 @@
-"""Traces and metrics: off without an exporter, told to a collector where one is named."""
+"""Tests of traces and metrics: disabled without an exporter, else sent to a collector."""
 
 import re
 import subprocess
@@ -54,12 +54,12 @@ if "opentelemetry" in sys.modules:
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     """Return a running collector."""
-    with run_collector() as made:
-        yield made
+    with run_collector() as started:
+        yield started
 
 
-def run(**environment: str) -> str:
-    """Return what the program prints in a process of its own."""
+def run_program(**environment: str) -> str:
+    """Run the program in a separate process and return its output."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
@@ -67,13 +67,13 @@ def run(**environment: str) -> str:
 
 
 def test_nothing_is_loaded_without_an_exporter() -> None:
-    """Without an exporter the calls do nothing and the library is not even imported."""
-    assert run() == "False False False"
+    """Without an exporter the calls do nothing, and OpenTelemetry is not imported."""
+    assert run_program() == "False False False"
 
 
 def test_spans_and_metrics_reach_a_collector(collector: Collector) -> None:
-    """With an endpoint named, spans and every metric arrive there, under the service's name."""
-    assert run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address) == "True True True"
+    """If an endpoint is set, spans and all metrics are sent there under the service name."""
+    assert run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address) == "True True True"
     assert sorted(span.name for span in collector.read_spans()) == [
         "batch",
         "failing",
@@ -94,9 +94,9 @@ def test_spans_and_metrics_reach_a_collector(collector: Collector) -> None:
             assert metric.sum.is_monotonic == (instrument.kind == "counter")
 
 
-def test_how_spans_hang_together(collector: Collector) -> None:
-    """A call is below what runs around it; a batch stands alone, and links to those whom it serves."""
-    run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, OTEL_SERVICE_NAME="plant-a")
+def test_spans_have_the_expected_parents(collector: Collector) -> None:
+    """A call is a child of the current span; a batch has a new trace with links to its callers."""
+    run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, OTEL_SERVICE_NAME="plant-a")
     spans = {span.name: span for span in collector.read_spans()}
     assert spans["read things"].parent_span_id == spans["outer"].span_id
     assert read_attributes(spans["read things"]) == {"db.system.name": "sqlite"}
@@ -105,9 +105,9 @@ def test_how_spans_hang_together(collector: Collector) -> None:
     assert collector.read_service_names() == {"plant-a"}
 
 
-def test_a_failure_is_told_without_its_text(collector: Collector) -> None:
-    """A failure marks its span by the exception's name alone; a refusal of a caller's request is none."""
-    run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address)
+def test_a_failed_span_has_no_exception_message(collector: Collector) -> None:
+    """A failure sets only the name of the exception; a rejected request is not a failure."""
+    run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address)
     spans = {span.name: span for span in collector.read_spans()}
     assert (spans["failing"].status.code, read_attributes(spans["failing"])) == (2, {"error.type": "ValueError"})
     assert (spans["refused"].status.code, read_attributes(spans["refused"])["workspace.error_code"]) == (
@@ -130,23 +130,25 @@ def test_a_failure_is_told_without_its_text(collector: Collector) -> None:
         ({"OTEL_TRACES_SAMPLER": "always_off"}, {METRICS}),
     ],
 )
-def test_the_standards_variables_hold(collector: Collector, variables: dict[str, str], arriving: set[str]) -> None:
-    """What is kept out by a variable of the standard does not arrive; the rest does, and nothing else is sent."""
-    run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, **variables)
+def test_standard_variables_disable_signals(
+    collector: Collector, variables: dict[str, str], arriving: set[str]
+) -> None:
+    """A signal that a standard variable disables is not sent; the others are."""
+    run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, **variables)
     assert set(collector.bodies) == arriving
 
 
-def test_signals_have_endpoints_of_their_own(collector: Collector) -> None:
-    """A signal's own endpoint is taken as it stands, and names that signal alone."""
-    assert run(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.address}/spans") == "True False True"
+def test_signals_can_have_separate_endpoints(collector: Collector) -> None:
+    """A signal's own endpoint is used unchanged and for this signal only."""
+    assert run_program(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.address}/spans") == "True False True"
     assert collector.read_spans("/spans")
     assert set(collector.bodies) == {"/spans"}
-    assert run(OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=f"{collector.address}/numbers") == "False True True"
+    assert run_program(OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=f"{collector.address}/numbers") == "False True True"
     assert set(collector.read_metrics("/numbers")) == set(INSTRUMENTS)
 
 
 def test_every_metric_is_used_and_documented() -> None:
-    """Each metric stands in the documentation, and the code tells no other."""
+    """The code and the documentation contain exactly the declared metrics."""
     page = (ROOT / "docs" / "observability.md").read_text()
     used: set[str] = set()
     for folder in ("shared", "functions", "local", "emulators"):

@@ -1,4 +1,4 @@
-"""Readiness: everything is asked together, in time, and not for each caller."""
+"""Tests of readiness."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,61 +12,61 @@ SECONDS = 0.05
 
 
 class Store:
-    """Something that is stood on.
+    """Dependency of the process.
 
     Args:
-        work: what it does when it is asked.
+        work: result of the probe.
     """
 
     def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
-        self.asked = 0
+        self.calls = 0
         self._work = work
 
     async def __call__(self) -> None:
-        """Answer."""
-        self.asked += 1
+        """Run the probe."""
+        self.calls += 1
         await self._work()
 
 
-async def answer() -> None:
-    """Answer at once."""
+async def succeed() -> None:
+    """Return at once."""
 
 
 async def fail() -> None:
-    """Fail with what no code here expects."""
+    """Raise an unexpected exception."""
     raise LookupError
 
 
-async def test_what_fails_or_is_silent_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that fails, and one that never answers, are named in time; one that answers is not."""
+async def test_failing_and_silent_stores_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that fails and a store that does not respond are listed in time."""
     monkeypatch.setattr(readiness, "READY_SECONDS", SECONDS)
-    stores = {"good": Store(answer), "bad": Store(fail), "silent": Store(asyncio.Event().wait)}
+    stores = {"good": Store(succeed), "bad": Store(fail), "silent": Store(asyncio.Event().wait)}
     async with asyncio.timeout(20):
         assert await Readiness(lambda: stores).find_failing() == ["bad", "silent"]
 
 
-async def test_all_are_asked_together() -> None:
-    """Stores that each wait for the other are both ready: nobody waits for one before the next is asked."""
+async def test_probes_run_concurrently() -> None:
+    """Probes that wait for each other both succeed."""
     meeting = asyncio.Barrier(2)
     stores = {"one": Store(meeting.wait), "other": Store(meeting.wait)}
     async with asyncio.timeout(20):
         assert await Readiness(lambda: stores).find_failing() == []
 
 
-async def test_an_answer_serves_those_who_ask_soon() -> None:
-    """Callers at the same time, and soon afterwards, share one answer; later callers do not."""
+async def test_a_result_is_cached_for_a_short_time() -> None:
+    """Concurrent and soon following callers share one result; later callers get a new one."""
     store = Store(fail)
-    asked = Readiness(lambda: {"store": store}, cache_seconds=3600)
-    assert await asyncio.gather(*(asked.find_failing() for _ in range(5))) == [["store"]] * 5
-    assert await asked.find_failing() == ["store"]
-    assert store.asked == 1
-    asked.cache_seconds = 0
-    await asked.find_failing()
-    assert store.asked == 2
+    readiness_check = Readiness(lambda: {"store": store}, cache_seconds=3600)
+    assert await asyncio.gather(*(readiness_check.find_failing() for _ in range(5))) == [["store"]] * 5
+    assert await readiness_check.find_failing() == ["store"]
+    assert store.calls == 1
+    readiness_check.cache_seconds = 0
+    await readiness_check.find_failing()
+    assert store.calls == 2
 
 
-async def test_the_host_adds_what_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the host of the process stands on is asked, too."""
+async def test_probes_of_the_host_are_included(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dependencies that the host registers are checked, too."""
     monkeypatch.setattr(readiness, "_host_probes", {})
     readiness.add_probe("engine", fail)
-    assert await Readiness(lambda: {"store": answer}).find_failing() == ["engine"]
+    assert await Readiness(lambda: {"store": succeed}).find_failing() == ["engine"]

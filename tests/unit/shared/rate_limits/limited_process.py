@@ -1,9 +1,9 @@
-"""Run as a process by tests: an instance that is asked by one principal, at a rate, on a clock that runs faster.
+"""Instance that tests run as a process: one principal sends requests at a constant rate, on an accelerated clock.
 
-Arguments: ``sqlite`` or ``cosmos``, the file or the address, how many times faster its clock runs, requests in a minute
-of that clock, the budget, and how many of its seconds it goes on. When it is ready it says so and reads the moment of
-the real clock at which to start; in the end it prints one JSON object: when requests were let in, how many were
-refused, and how often the store was asked.
+Arguments: ``sqlite`` or ``cosmos``, the file or the address, the factor of the clock, requests per minute of that
+clock, the budget, and the duration in seconds of that clock. The process prints ``ready`` and reads the start time of
+the real clock from standard input. At the end it prints a JSON object with the times of the admitted requests, the
+number of rejected requests, and the number of store calls.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ from shared.rate_limits.models import Budget
 from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
 
 
-class Counted:
-    """The store, counting what is asked of it."""
+class CountingStore:
+    """Store that counts its calls."""
 
     def __init__(self, store: LeaseStore) -> None:
         self._store = store
         self.calls = 0
 
-    async def lease(self, asked: LeaseRequest, at: float) -> Lease:
-        """Ask the store."""
+    async def lease(self, request: LeaseRequest, at: float) -> Lease:
+        """Count the call and lease a slice."""
         self.calls += 1
-        return await self._store.lease(asked, at)
+        return await self._store.lease(request, at)
 
 
 def _store(kind: str, address: str) -> LeaseStore:
@@ -45,9 +45,9 @@ def _store(kind: str, address: str) -> LeaseStore:
 
 
 async def main(kind: str, address: str, speed: float, rate: float, budget: int, seconds: float) -> None:
-    """Ask until the time is over."""
-    store = Counted(_store(kind, address))
-    await store.lease(LeaseRequest("nobody", "warm-up", "", 0, 0, 1, 0, 1), time.time())
+    """Send requests until the end of the run."""
+    store = CountingStore(_store(kind, address))
+    await store.lease(LeaseRequest("other", "warm-up", "", 0, 0, 1, 0, 1), time.time())
     store.calls = 0
     print("ready", flush=True)  # noqa: T201  the test waits for it
     start = float(await asyncio.to_thread(sys.stdin.readline))
@@ -57,16 +57,16 @@ async def main(kind: str, address: str, speed: float, rate: float, budget: int, 
 
     limiter = RateLimiter(store, clock)
     admitted: list[float] = []
-    asked = 0
+    sent = 0
     while (now := clock()) < start + seconds:
-        if asked >= (now - start) * rate / 60:
+        if sent >= (now - start) * rate / 60:
             await asyncio.sleep(0.001)
             continue
-        asked += 1
-        async with limiter.admit("p", Budget(budget, budget)) as admission:
-            if admission.refusal is None:
+        sent += 1
+        async with limiter.admit("p", Budget(budget, budget)) as decision:
+            if decision.refusal is None:
                 admitted.append(clock() - start)
-    print(json.dumps({"admitted": admitted, "refused": asked - len(admitted), "calls": store.calls}))  # noqa: T201  read
+    print(json.dumps({"admitted": admitted, "rejected": sent - len(admitted), "calls": store.calls}))  # noqa: T201  read
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Reading JSON piece by piece."""
+"""Tests of the JSON parser that reads in slices."""
 
 import json
 
@@ -15,16 +15,16 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.integers(0, 4), st.sampled_from([None, 2]))
-def test_the_value_is_that_of_the_standard_library(value: object, levels: int, indent: int | None) -> None:
-    """Text is read as the same value at any number of levels, with and without white space."""
+def test_the_result_equals_the_standard_library(value: object, levels: int, indent: int | None) -> None:
+    """The result is the same for every number of levels, with and without white space."""
     assert loads_in_slices(json.dumps(value, indent=indent), levels) == value
 
 
 @pytest.mark.parametrize(
     "text", ["", "[", "[1,]", "[1 2]", '{"a"}', '{"a":1,}', "{1:2}", '{"a":1', "[1] x", '["a', "[,]"]
 )
-def test_what_is_not_json_is_refused(text: str) -> None:
-    """A text that is not JSON is an error at every level."""
+def test_invalid_json_is_rejected(text: str) -> None:
+    """A text that is not JSON raises an error at every level."""
     for levels in range(3):
         with pytest.raises(ValueError, match="line 1"):
             loads_in_slices(text, levels)

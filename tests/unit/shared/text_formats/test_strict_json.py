@@ -1,4 +1,4 @@
-"""Strict JSON."""
+"""Tests of the strict JSON parser."""
 
 import json
 
@@ -16,8 +16,8 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_a_value_survives(value: object) -> None:
-    """Whatever is JSON reads as the value that was written."""
+def test_valid_json_is_parsed(value: object) -> None:
+    """Every JSON value is parsed to the value that was written."""
     assert parse_json(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
@@ -44,8 +44,8 @@ def test_a_value_survives(value: object) -> None:
         (b"[" + b"{}," * 100_000 + b"{}]", "more than 100000 arrays and objects"),
     ],
 )
-def test_what_others_forgive_is_refused(body: bytes, rule: str) -> None:
-    """What is not strict JSON raises an error that names the rule, and never a RecursionError."""
+def test_invalid_json_is_rejected(body: bytes, rule: str) -> None:
+    """A text that is not strict JSON raises an error that names the rule, and never a RecursionError."""
     with pytest.raises(ValueError, match=rule):
         parse_json(body)
 
@@ -57,29 +57,29 @@ def test_brackets_inside_strings_are_not_counted(character: str) -> None:
     assert parse_json(json.dumps([text]).encode()) == [text]
 
 
-def test_the_most_arrays_allowed_are_accepted() -> None:
-    """A text may have 100,000 arrays and objects."""
+def test_the_maximum_of_arrays_is_accepted() -> None:
+    """A text can have 100,000 arrays and objects."""
     assert len(parse_json(b"[" + b"[]," * (MAX_CONTAINERS - 2) + b"{}]")) == MAX_CONTAINERS - 1
 
 
 def test_a_pair_of_surrogates_is_a_character() -> None:
-    """An escaped character beyond the basic plane is taken."""
+    """An escaped character outside the basic plane is accepted."""
     assert parse_json(b'"\\ud83d\\ude00"') == "\U0001f600"
 
 
-def test_the_deepest_value_allowed_is_taken() -> None:
-    """A hundred levels are fine."""
+def test_the_maximum_depth_is_accepted() -> None:
+    """A text can have 100 levels."""
     assert parse_json(b"[" * MAX_DEPTH + b"1" + b"]" * MAX_DEPTH)
 
 
 @pytest.mark.parametrize("value", [[[]] * 60_000, [[[1.5, "[", None], {"a": [True]}]] * 20_000])
-def test_a_text_of_many_arrays_is_read_alike(value: object) -> None:
-    """The parser for texts of many arrays reads the same values as the other."""
+def test_a_text_with_many_arrays_is_parsed_alike(value: object) -> None:
+    """The parser for texts with many arrays returns the same values as the other one."""
     assert parse_json(json.dumps(value).encode()) == value
 
 
 @pytest.mark.parametrize("end", [b"[1,]", b'{"a":1,"a":2}', b"NaN", b"1e999", b"[" * 2_000])
-def test_a_text_of_many_arrays_is_read_as_strictly(end: bytes) -> None:
-    """The parser for texts of many arrays refuses what the other refuses, deep nesting included."""
+def test_a_text_with_many_arrays_is_checked_alike(end: bytes) -> None:
+    """The parser for texts with many arrays rejects the same texts, including deep nesting."""
     with pytest.raises(ValueError, match=r"not JSON|twice|is not JSON|outside|nested"):
         parse_json(b"[" + b"[]," * 60_000 + end + b"]")

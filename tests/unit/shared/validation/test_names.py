@@ -1,4 +1,4 @@
-"""Which names and ids are accepted."""
+"""Tests of the rules for names and ids."""
 
 import unicodedata
 
@@ -13,7 +13,7 @@ from shared.validation.names import find_broken_rule, find_scripts, to_identity_
     "name", ["Pump rig", "Kühlwasser", "冷却水 ポンプ", "ann.o'neil@plant-a.example", "Zone 4 (north) #2", "a" * 256]
 )
 def test_ordinary_names_are_accepted(name: str) -> None:
-    """Letters of any script, digits, punctuation and inner spaces may be in a name."""
+    """A name can contain letters of any script, digits, punctuation and inner spaces."""
     assert find_broken_rule(name) is None
 
 
@@ -41,16 +41,16 @@ def test_ordinary_names_are_accepted(name: str) -> None:
         ("\u212b-rig", "NFC"),
     ],
 )
-def test_look_alike_forms_are_refused(name: str, rule: str) -> None:
-    """Hidden characters, outer spaces and decomposed letters break a rule that is named."""
-    told = find_broken_rule(name)
-    assert told is not None
-    assert rule in told
+def test_look_alike_forms_are_rejected(name: str, rule: str) -> None:
+    """Invisible characters, outer spaces and decomposed letters are rejected with the rule."""
+    message = find_broken_rule(name)
+    assert message is not None
+    assert rule in message
 
 
 @given(st.text(max_size=20))
-def test_an_accepted_name_is_displayed_as_it_is(name: str) -> None:
-    """An accepted name has neither outer white space nor control or format characters, and is its own NFC form."""
+def test_an_accepted_name_is_displayed_unchanged(name: str) -> None:
+    """An accepted name is in NFC, without outer white space and without control or format characters."""
     if find_broken_rule(name) is None:
         assert name == unicodedata.normalize("NFC", name).strip()
         assert not {unicodedata.category(character) for character in name} & {"Cc", "Cf"}
@@ -68,12 +68,12 @@ def test_an_accepted_name_is_displayed_as_it_is(name: str) -> None:
         ("42-7", []),
     ],
 )
-def test_scripts_are_named(text: str, scripts: list[str]) -> None:
-    """Letters and digits of another script are found; ASCII digits and signs belong to every script."""
+def test_scripts_are_found(text: str, scripts: list[str]) -> None:
+    """The scripts of letters and digits are found; ASCII digits and signs belong to every script."""
     assert find_scripts(text) == scripts
 
 
 def test_ids_that_differ_in_form_only_share_a_key() -> None:
-    """Case, width and compatibility forms make no other identity."""
+    """Ids that differ only in case, width or compatibility forms have the same key."""
     assert len({to_identity_key(text) for text in ("Admin", "admin", "\uff21dmin", "\uff41DMIN")}) == 1
     assert to_identity_key("\u0430dmin") != to_identity_key("admin")

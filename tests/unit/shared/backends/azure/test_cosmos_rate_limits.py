@@ -21,12 +21,12 @@ class Items:
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
 
-    async def lease(self, asked: LeaseRequest, at: float) -> Lease:
+    async def lease(self, request: LeaseRequest, at: float) -> Lease:
         """Grant a lease like the store."""
-        text = self.held.get(asked.principal)
+        text = self.held.get(request.principal)
         account = _PrincipalBudget.from_item(json.loads(text) if text else None, at)
-        lease = account.lease(asked, at)
-        self.held[asked.principal] = json.dumps(account.to_members())
+        lease = account.lease(request, at)
+        self.held[request.principal] = json.dumps(account.to_members())
         return lease
 
 

@@ -59,7 +59,7 @@ def translate_resource_errors(folder: Path) -> Iterator[None]:
     except MemoryError as error:
         raise _build_out_of_memory() from error
     except (OSError, duckdb.IOException) as error:
-        if getattr(error, "errno", None) not in {errno.ENOSPC, errno.EDQUOT} and "No space entry" not in str(error):
+        if getattr(error, "errno", None) not in {errno.ENOSPC, errno.EDQUOT} and "No space left" not in str(error):
             raise
         raise _build_scratch_full() from error
 

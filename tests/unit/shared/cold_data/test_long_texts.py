@@ -64,7 +64,7 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
     expected = [(f"m-{number}", len(f'{{"n":{number},"x":""}}') + LENGTH - number % 97) for number in in_order]
     assert await read_lengths(store) == expected
     assert await compact_all(store) == 1
-    [name] = [name for name in await contents(store) if "compact_all" in name]
+    [name] = [name for name in await contents(store) if "merged" in name]
     blob = pq.read_metadata(tmp_path / "cold" / name)
     assert blob.num_rows == COUNT + 19
     assert max(blob.row_group(number).total_byte_size for number in range(blob.num_row_groups)) <= tables.GROUP_BYTES

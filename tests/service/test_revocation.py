@@ -34,14 +34,14 @@ import asyncio, sys
 from pathlib import Path
 from shared.settings import Settings
 from shared.wiring import Services
-from shared.auth.principals import Via
+from shared.auth.principals import CredentialKind
 from shared.errors import WorkspaceError
 
 async def main():
     app = Services(Settings.read({"DATA_DIR": sys.argv[1]}))
     for line in sys.stdin:
         try:
-            await app.authenticator(f"Bearer {line.strip()}", frozenset({Via.JWT, Via.API_KEY}))
+            await app.authenticator(f"Bearer {line.strip()}", frozenset({CredentialKind.JWT, CredentialKind.API_KEY}))
         except WorkspaceError as error:
             print(error.code, flush=True)
         else:

@@ -10,7 +10,9 @@ from shared.backends.embedded.key_files import public_keys, rotate
 
 def main(arguments: list[str] | None = None) -> int:
     """Replace the key and return the exit code: 0, or 1 without a data directory or with an invalid key file."""
-    parser = argparse.ArgumentParser(prog="python -m local.checkpoint_key", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m local.checkpoint_key", description="Replace the key that signs checkpoints."
+    )
     parser.add_argument("verb", choices=["rotate"], help="create a new key; checkpoints of the old key remain trusted")
     parser.add_argument("--data-dir", type=Path, help="folder of all state (DATA_DIR; .data)")
     folder = Path(parser.parse_args(arguments).data_dir or os.environ.get("DATA_DIR") or ".data")

@@ -1,4 +1,4 @@
-"""A server and the genuine SDK's client on it, for each test."""
+"""Server and SDK client for each test."""
 
 from collections.abc import AsyncIterator
 
@@ -11,25 +11,25 @@ from emulators.cosmos import CosmosServer
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """A server that shows three physical partitions per container."""
+    """Return a server with three physical partitions per container."""
     async with CosmosServer(physical_partitions=3) as running:
         yield running
 
 
 @pytest.fixture
 async def client(server: CosmosServer) -> AsyncIterator[CosmosClient]:
-    """A client as the SDK makes it by default."""
+    """Return a client with default options."""
     async with CosmosClient(server.endpoint, server.key) as opened:
         yield opened
 
 
 @pytest.fixture
 async def database(client: CosmosClient) -> DatabaseProxy:
-    """An empty database."""
+    """Return an empty database."""
     return await client.create_database("plant")
 
 
 @pytest.fixture
 async def container(database: DatabaseProxy) -> ContainerProxy:
-    """An empty container, partitioned by /pk."""
+    """Return an empty container with the partition key /pk."""
     return await database.create_container("records", PartitionKey("/pk"))

@@ -35,7 +35,7 @@ class _Credential:
 
 
 async def _open(client: CosmosClient) -> None:
-    """Opens a client and closes it; `async with` would leave its connections open where opening fails."""
+    """Open a client and close it; `async with` would leak its connections after a failed start."""
     try:
         await client.__aenter__()
     finally:
@@ -44,7 +44,7 @@ async def _open(client: CosmosClient) -> None:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[str, str]:
-    """A certificate that signs itself."""
+    """Return a self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
@@ -58,7 +58,7 @@ def certificate(tmp_path: Path) -> tuple[str, str]:
 
 
 async def test_discovery_leads_back(server: CosmosServer, client: CosmosClient) -> None:
-    """Every region that the account names is the server itself."""
+    """Every region of the account has the URL of the server."""
     account = await client._get_database_account()
     endpoints = {place["databaseAccountEndpoint"] for place in account.WritableLocations + account.ReadableLocations}
     assert endpoints == {server.endpoint}
@@ -67,7 +67,7 @@ async def test_discovery_leads_back(server: CosmosServer, client: CosmosClient) 
 
 
 async def test_several_write_regions_are_shown() -> None:
-    """An account that is written in two regions says so."""
+    """An account reports two write regions."""
     options = AccountOptions(write_regions=("North Europe", "West Europe"), multiple_write_locations=True)
     async with CosmosServer(options=options) as server, CosmosClient(server.endpoint, server.key) as client:
         account = await client._get_database_account()
@@ -76,20 +76,20 @@ async def test_several_write_regions_are_shown() -> None:
 
 
 async def test_wrong_key_is_refused(server: CosmosServer) -> None:
-    """A request that is signed with another key is answered 401."""
+    """A signature with another key is rejected with 401."""
     with pytest.raises(CosmosHttpResponseError) as caught:
         await _open(CosmosClient(server.endpoint, base64.b64encode(b"another key").decode()))
     assert caught.value.status_code == 401
 
 
 async def test_unsigned_request_is_refused(server: CosmosServer) -> None:
-    """A request without authorization is answered 401."""
+    """A request without authorization is rejected with 401."""
     async with httpx.AsyncClient() as plain:
         assert (await plain.get(server.endpoint)).status_code == 401
 
 
 async def test_signature_covers_the_resource(server: CosmosServer, client: CosmosClient) -> None:
-    """The signature of one resource does not open another."""
+    """The signature of one resource is invalid for another."""
     await client.create_database("plant")
     headers = dict(server.requests.for_operation("create_database")[0].request.headers)
     async with httpx.AsyncClient() as plain:
@@ -101,7 +101,7 @@ async def test_signature_covers_the_resource(server: CosmosServer, client: Cosmo
 
 
 async def test_stale_date_is_refused(server: CosmosServer, client: CosmosClient) -> None:
-    """A signature is good for 15 minutes only."""
+    """A signature is valid for 15 minutes."""
     await client.create_database("plant")
     headers = dict(server.requests.for_operation("create_database")[0].request.headers)
     headers["x-ms-date"] = "Mon, 01 Jan 2024 00:00:00 GMT"
@@ -111,7 +111,7 @@ async def test_stale_date_is_refused(server: CosmosServer, client: CosmosClient)
 
 
 async def test_tokens_serve_data_but_no_containers(certificate: tuple[str, str]) -> None:
-    """An Entra token reads and writes items, and is refused databases and containers with 403/5300."""
+    """An Entra token can read and write items, but not databases and containers (403/5300)."""
     async with CosmosServer(certificate=certificate) as server:
         async with CosmosClient(server.endpoint, server.key) as owner:
             database = await owner.create_database("plant")
@@ -125,7 +125,7 @@ async def test_tokens_serve_data_but_no_containers(certificate: tuple[str, str])
 
 
 async def test_tokens_can_be_denied(certificate: tuple[str, str]) -> None:
-    """An account that denies tokens answers every one 403/5300."""
+    """An account that denies tokens rejects all of them with 403/5300."""
     async with CosmosServer(certificate=certificate, options=AccountOptions(bearer="deny")) as server:
         with pytest.raises(CosmosHttpResponseError) as caught:
             await _open(CosmosClient(server.endpoint, _Credential()))
@@ -133,13 +133,13 @@ async def test_tokens_can_be_denied(certificate: tuple[str, str]) -> None:
 
 
 async def test_the_sdk_sends_no_token_without_tls(server: CosmosServer) -> None:
-    """The SDK refuses to send a token over plain HTTP; tests of tokens need a certificate."""
+    """The SDK sends no token over plain HTTP, so tests of tokens need a certificate."""
     with pytest.raises(ServiceRequestError, match="non-https"):
         await _open(CosmosClient(server.endpoint, _Credential()))
 
 
 async def test_stronger_consistency_than_the_accounts_is_refused() -> None:
-    """A request cannot ask for more than the account gives."""
+    """A request cannot use a stronger consistency level than the account."""
     options = AccountOptions(consistency=Consistency.EVENTUAL)
     async with CosmosServer(options=options) as server:
         with pytest.raises(CosmosHttpResponseError, match="is invalid when service is configured"):
@@ -158,7 +158,7 @@ async def test_session_tokens_come_back() -> None:
 
 
 async def test_slow_reads_are_hedged() -> None:
-    """With two read regions the SDK's availability strategy asks the other one when the first is slow."""
+    """With two read regions the SDK also sends a slow read to the second region."""
     options = AccountOptions(read_regions=("West Europe", "North Europe"))
     strategy = {"threshold_ms": 50, "threshold_steps_ms": 20}
     regions = list(options.read_regions)
@@ -174,6 +174,6 @@ async def test_slow_reads_are_hedged() -> None:
         slow = InjectedFault(FaultKind.DELAY, lambda request: request.operation == "read_item", times=1, seconds=1)
         server.faults.add(slow)
         assert (await container.read_item("a", "p"))["id"] == "a"
-        # The slow one is noted when it is done; the answer came from the other.
+        # The slow request is logged when it completes; the result is from the other one.
         assert [exchange.fault for exchange in server.requests.for_operation("read_item")] == [None]
         assert slow.applied == 1

@@ -17,7 +17,7 @@ POLICY: Any = {  # the SDK annotates policies as dict[str, str]
 
 
 async def test_databases_live_and_die(client: CosmosClient) -> None:
-    """A database is created once, found, listed and deleted."""
+    """A database can be created once, read, listed and deleted."""
     await client.create_database_if_not_exists("plant")
     await client.create_database_if_not_exists("plant")
     with pytest.raises(CosmosResourceExistsError):
@@ -31,7 +31,7 @@ async def test_databases_live_and_die(client: CosmosClient) -> None:
 
 
 async def test_containers_live_and_die(database: DatabaseProxy) -> None:
-    """A container keeps its key and index policy, is listed and deleted."""
+    """A container has its key and index policy, and can be listed and deleted."""
     container = await database.create_container("records", PartitionKey("/a/b"), indexing_policy=POLICY)
     again = await database.create_container_if_not_exists("records", PartitionKey("/a/b"))
     properties = await again.read()
@@ -46,14 +46,14 @@ async def test_containers_live_and_die(database: DatabaseProxy) -> None:
 
 
 async def test_names_differ_in_letter_case(database: DatabaseProxy) -> None:
-    """Names that differ in letter case alone are two containers."""
+    """Names of containers are case-sensitive."""
     await database.create_container("records", PartitionKey("/pk"))
     await database.create_container("Records", PartitionKey("/pk"))
     assert [one["id"] async for one in database.list_containers()] == ["records", "Records"]
 
 
 async def test_index_policy_can_be_replaced(database: DatabaseProxy) -> None:
-    """The index policy of a container changes, its partition key does not."""
+    """The index policy of a container can change, its partition key cannot."""
     container = await database.create_container("records", PartitionKey("/pk"))
     await database.replace_container(container, PartitionKey("/pk"), indexing_policy=POLICY)
     assert (await container.read())["indexingPolicy"] == POLICY
@@ -63,7 +63,7 @@ async def test_index_policy_can_be_replaced(database: DatabaseProxy) -> None:
 
 
 async def test_throughput_is_kept(database: DatabaseProxy) -> None:
-    """A container has the throughput that it was given last."""
+    """A container reports its last throughput."""
     container = await database.create_container("records", PartitionKey("/pk"), offer_throughput=400)
     assert (await container.get_throughput()).offer_throughput == 400
     assert (await container.replace_throughput(800)).offer_throughput == 800
@@ -71,14 +71,14 @@ async def test_throughput_is_kept(database: DatabaseProxy) -> None:
 
 
 async def test_unimplemented_properties_are_refused(database: DatabaseProxy) -> None:
-    """What the server does not honour it does not take."""
+    """Unsupported container properties are rejected."""
     computed: Any = [{"name": "n", "query": "SELECT VALUE c.n FROM c"}]
     with pytest.raises(CosmosHttpResponseError, match="does not implement the container property 'computedProperties'"):
         await database.create_container("records", PartitionKey("/pk"), computed_properties=computed)
 
 
 async def test_items_expire(database: DatabaseProxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An item vanishes a time to live after it was written: its own one, else the container's; -1 is never."""
+    """An item expires after its own time to live, else the container's; -1 means never."""
     ticks = [1_000_000.0]
     monkeypatch.setattr("emulators.cosmos.containers.time", SimpleNamespace(time=lambda: ticks[0]))
     container = await database.create_container("records", PartitionKey("/pk"), default_ttl=100)
@@ -95,6 +95,6 @@ async def test_items_expire(database: DatabaseProxy, monkeypatch: pytest.MonkeyP
 
 
 async def test_bad_times_to_live_are_refused(database: DatabaseProxy) -> None:
-    """Zero is none."""
+    """A time to live of zero is rejected."""
     with pytest.raises(CosmosHttpResponseError, match="time to live"):
         await database.create_container("records", PartitionKey("/pk"), default_ttl=0)

@@ -1,4 +1,4 @@
-"""ValidationErrors as the SDK shows them: measured, and held here so that a new SDK that differs is noticed."""
+"""Behaviour of the SDK with injected faults; these tests detect changes in new SDK versions."""
 
 import asyncio
 from typing import Any
@@ -41,14 +41,14 @@ def _fault(kind: FaultKind, **more: Any) -> InjectedFault:
 
 
 async def _append(container: ContainerProxy) -> object:
-    """Replaces the head under If-Match and creates a record, in one batch."""
+    """Replace the head with If-Match and create a record in one batch."""
     head = await container.upsert_item({"id": "head", "pk": "p", "n": 0})
     change = ("replace", ("head", {"id": "head", "pk": "p", "n": 1}), {"if_match_etag": head["_etag"]})
     return await container.execute_item_batch([change, ("create", ({"id": "r1", "pk": "p"},))], "p")
 
 
 async def _outcome(container: ContainerProxy) -> tuple[str, bool]:
-    """Gives how an append ended, and whether it was done."""
+    """Return the result of an append and whether it was committed."""
     try:
         await _append(container)
         ended = "done"
@@ -100,7 +100,7 @@ MEASURED: dict[str, tuple[tuple[str, bool], int, tuple[str, bool]]] = {
 
 @pytest.mark.parametrize("name", MEASURED)
 async def test_batch_by_default(server: CosmosServer, container: ContainerProxy, name: str) -> None:
-    """The aio SDK by default sends a batch again after a lost connection, 429 and 503, even if it was done."""
+    """By default the asynchronous SDK repeats a batch after a lost connection, 429 and 503, even a committed one."""
     server.faults.add(_faults()[name])
     ended, sent, _ = MEASURED[name]
     assert await _outcome(container) == ended
@@ -109,7 +109,7 @@ async def test_batch_by_default(server: CosmosServer, container: ContainerProxy,
 
 @pytest.mark.parametrize("name", MEASURED)
 async def test_batch_without_retries(server: CosmosServer, container: ContainerProxy, name: str) -> None:
-    """Without retries every fault shows as it is, and the batch is sent once."""
+    """Without retries every fault reaches the caller and the batch is sent once."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)
         server.faults.add(_faults()[name])
@@ -119,7 +119,7 @@ async def test_batch_without_retries(server: CosmosServer, container: ContainerP
 
 @pytest.mark.parametrize("write_retries", [1, 3])
 async def test_write_retries_hide_our_own_commit(server: CosmosServer, write_retries: int) -> None:
-    """With more than one write retry a 408 after the commit becomes the 412 of the SDK's own second try."""
+    """With write retries, a 408 after the commit becomes a 412 of the retry."""
     async with CosmosClient(server.endpoint, server.key, retry_write=write_retries) as client:
         database = await client.create_database("plant")
         container = await database.create_container("records", PartitionKey("/pk"))
@@ -128,7 +128,7 @@ async def test_write_retries_hide_our_own_commit(server: CosmosServer, write_ret
 
 
 async def test_create_sees_its_own_first_try(server: CosmosServer, container: ContainerProxy) -> None:
-    """A create whose reply was lost is sent again by default, and raises 409 though it was done."""
+    """A create with a lost reply is repeated by default and raises 409 although it was committed."""
     server.faults.add(_fault(FaultKind.DROP_AFTER_COMMIT))
     with pytest.raises(CosmosResourceExistsError):
         await container.create_item({"id": "a", "pk": "p"})
@@ -148,7 +148,7 @@ def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
 
 @pytest.mark.parametrize("name", ["drop before", "drop after", "drop in reply", "408", "429", "503"])
 async def test_reads_are_repeated(server: CosmosServer, container: ContainerProxy, name: str) -> None:
-    """A read survives one fault by default."""
+    """By default a read survives one fault."""
     await container.create_item({"id": "a", "pk": "p"})
     server.faults.add(_faults()[name])
     assert (await container.read_item("a", "p"))["id"] == "a"
@@ -167,7 +167,7 @@ async def test_410_is_raised(server: CosmosServer, container: ContainerProxy, su
 
 
 async def test_throttling_says_how_long(server: CosmosServer, container: ContainerProxy) -> None:
-    """A 429 that outlasts the SDK's retries is raised with the wait that was asked."""
+    """A 429 after all retries is raised with the requested delay."""
     fault = InjectedFault(FaultKind.STATUS, _strikes, status=429, substatus=3200, retry_after_ms=1)
     server.faults.add(fault)
     with pytest.raises(CosmosHttpResponseError) as caught:
@@ -177,7 +177,7 @@ async def test_throttling_says_how_long(server: CosmosServer, container: Contain
 
 
 async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: ContainerProxy) -> None:
-    """A throttled operation within a batch reaches the caller with its wait; the SDK does not retry it."""
+    """A throttled operation in a batch reaches the caller with its delay; the SDK does not retry it."""
     server.faults.add(_fault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=7))
     with pytest.raises(CosmosBatchOperationError) as caught:
         await _append(container)
@@ -187,7 +187,7 @@ async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: C
 
 
 async def test_late_replies_repeat_the_write(server: CosmosServer, container: ContainerProxy) -> None:
-    """By default a write whose reply takes longer than read_timeout is sent again, and meets its own first try."""
+    """By default a write is repeated after read_timeout and conflicts with its first attempt."""
     server.faults.add(_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5))
     with pytest.raises(CosmosResourceExistsError):
         await container.create_item({"id": "a", "pk": "p"}, read_timeout=0.1)
@@ -197,7 +197,7 @@ async def test_late_replies_repeat_the_write(server: CosmosServer, container: Co
 async def test_writes_come_true_after_a_timeout(
     server: CosmosServer, container: ContainerProxy, kind: FaultKind
 ) -> None:
-    """Without retries a late reply raises ServiceResponseTimeoutError; the write may be done then, or later."""
+    """Without retries a late reply raises ServiceResponseTimeoutError; the write may still be committed."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)
         server.faults.add(_fault(kind, seconds=0.3))
@@ -213,7 +213,7 @@ async def test_writes_come_true_after_a_timeout(
 
 
 async def test_faults_are_counted_and_cleared(server: CosmosServer, container: ContainerProxy) -> None:
-    """A fault strikes as often as it may, and not once it is cleared."""
+    """A fault applies up to its limit, and no longer after it is cleared."""
     fault = server.faults.add(InjectedFault(FaultKind.STATUS, _strikes, status=449))
     for _ in range(2):
         with pytest.raises(CosmosHttpResponseError):
@@ -227,7 +227,7 @@ async def test_faults_are_counted_and_cleared(server: CosmosServer, container: C
 
 
 async def test_chaos_strikes_as_often_as_asked() -> None:
-    """All kinds together strike with the probability asked."""
+    """Random faults apply with the requested probability."""
     faults = random_faults(0.3, seed=7)
     request = CosmosRequest("POST", ("dbs", "d", "colls", "c", "docs"), {}, b"", "batch")
     applied = sum(any(fault.should_apply(request) for fault in faults) for _ in range(4000))
@@ -235,7 +235,7 @@ async def test_chaos_strikes_as_often_as_asked() -> None:
 
 
 async def test_lost_replies_of_single_writes(server: CosmosServer, container: ContainerProxy) -> None:
-    """Without retries a lost connection is ServiceRequestError, a cut reply IncompleteReadError."""
+    """Without retries a lost connection raises ServiceRequestError, a truncated reply IncompleteReadError."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)
         for kind, error in (

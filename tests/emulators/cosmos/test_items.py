@@ -1,4 +1,4 @@
-"""Single items through the SDK: every operation, and every error as the SDK raises it."""
+"""Operations on items and their errors through the SDK."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -33,7 +33,7 @@ async def test_items_live_and_die(container: ContainerProxy) -> None:
 
 
 async def test_replies_have_headers(container: ContainerProxy) -> None:
-    """A reply carries the ETag, the charge, the session token and the system's fields."""
+    """A reply has the ETag, the charge, the session token and the system properties."""
     created = await container.create_item({"id": "a", "pk": "p"})
     headers = created.get_response_headers()
     assert headers["etag"] == created["_etag"]
@@ -43,7 +43,7 @@ async def test_replies_have_headers(container: ContainerProxy) -> None:
 
 
 async def test_create_is_create_only(container: ContainerProxy) -> None:
-    """An id is taken once per logical partition."""
+    """An id is unique in its logical partition."""
     await container.create_item({"id": "a", "pk": "p"})
     await container.create_item({"id": "a", "pk": "q"})
     await container.create_item({"id": "A", "pk": "p"})
@@ -75,7 +75,7 @@ WRITES: dict[str, Write] = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
 async def test_if_match_guards_writes(container: ContainerProxy, write: Write) -> None:
-    """A write under If-Match is refused once the item has changed, and done if it has not."""
+    """A write with If-Match succeeds only if the item has not changed."""
     old = await container.create_item({"id": "a", "pk": "p"})
     new = await container.upsert_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosAccessConditionFailedError) as caught:
@@ -85,7 +85,7 @@ async def test_if_match_guards_writes(container: ContainerProxy, write: Write) -
 
 
 async def test_if_none_match_spares_reads(server: CosmosServer, container: ContainerProxy) -> None:
-    """A read of what has not changed is answered 304, which the SDK gives as an empty document."""
+    """A read of an unchanged item returns 304, an empty document in the SDK."""
     item = await container.create_item({"id": "a", "pk": "p"})
     condition = {"etag": item["_etag"], "match_condition": MatchConditions.IfModified}
     assert await container.read_item("a", "p", **condition) == {}
@@ -95,7 +95,7 @@ async def test_if_none_match_spares_reads(server: CosmosServer, container: Conta
 
 
 async def test_missing_items_are_404(container: ContainerProxy) -> None:
-    """What is not there cannot be read, replaced, patched or deleted."""
+    """A missing item cannot be read, replaced, patched or deleted."""
     for attempt in (
         container.read_item("a", "p"),
         container.replace_item("a", {"id": "a", "pk": "p"}),
@@ -109,7 +109,7 @@ async def test_missing_items_are_404(container: ContainerProxy) -> None:
 
 @pytest.mark.filterwarnings("ignore:Sending a large body directly")  # aiohttp, of what the SDK hands it
 async def test_two_megabytes_are_the_limit(container: ContainerProxy) -> None:
-    """A document of 2 MB with the system's fields is taken, one byte more is 413."""
+    """A document of 2 MB is accepted; one byte more is rejected with 413."""
     item = await container.upsert_item({"id": "a", "pk": "p", "s": ""})
     container_text = (
         '{"id":"a","pk":"p","s":"","_rid":"","_self":"","_etag":"\\"\\"","_attachments":"","_ts":0000000000}'
@@ -135,7 +135,7 @@ async def test_bad_ids_are_refused(server: CosmosServer, container: ContainerPro
 
 @pytest.mark.parametrize("item_id", ["a b", "é", "%2F", "a+b", "a:b", "x" * 1023, "日本", "a=&@b", "..."])
 async def test_odd_ids_are_kept(container: ContainerProxy, item_id: str) -> None:
-    """Any other id comes back as it was, through the path too."""
+    """Any other id is returned unchanged."""
     await container.create_item({"id": item_id, "pk": item_id})
     assert (await container.read_item(item_id, item_id))["id"] == item_id
 
@@ -152,7 +152,7 @@ async def test_the_sdk_cannot_address_dots(container: ContainerProxy, item_id: s
 
 
 async def test_partition_value_must_match_the_document(container: ContainerProxy) -> None:
-    """A document that lies in another partition than the request says is 400/1001."""
+    """A document for another partition than the request is rejected with 400/1001."""
     await container.create_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosBatchOperationError) as caught:
         await container.execute_item_batch([("create", ({"id": "b", "pk": "q"},))], "p")
@@ -160,27 +160,27 @@ async def test_partition_value_must_match_the_document(container: ContainerProxy
 
 
 async def test_whole_numbers_are_doubles(container: ContainerProxy) -> None:
-    """A whole number beyond 2^53 comes back rounded; Cosmos holds doubles."""
+    """An integer above 2^53 is rounded to a double."""
     await container.create_item({"id": "a", "pk": "p", "n": 9007199254740993, "m": [9007199254740992]})
     item = await container.read_item("a", "p")
     assert (item["n"], item["m"]) == (9007199254740992, [9007199254740992])
 
 
 async def test_client_cannot_set_system_fields(container: ContainerProxy) -> None:
-    """_etag, _ts, _rid and _self are the server's."""
+    """Clients cannot set _etag, _ts, _rid and _self."""
     item = await container.create_item({"id": "a", "pk": "p", "_etag": "mine", "_ts": 1, "_rid": "r", "_self": "s"})
     assert (item["_etag"] != "mine", item["_ts"] != 1, item["_rid"] != "r", item["_self"] != "s") == (True,) * 4
 
 
 async def test_writes_can_answer_nothing(container: ContainerProxy) -> None:
-    """With no_response a write answers headers only."""
+    """With no_response a write returns headers only."""
     item = await container.create_item({"id": "a", "pk": "p"}, no_response=True)
     assert item == {}
     assert item.get_response_headers()["etag"]
 
 
 async def test_patches_change_parts(container: ContainerProxy) -> None:
-    """Each patch operation does what the REST reference says, under a condition if there is one."""
+    """Patch operations follow the REST reference, with an optional condition."""
     await container.create_item({"id": "a", "pk": "p", "n": 1, "list": [1, 3], "old": {"x": 1}, "gone": 1})
     operations: list[dict[str, Any]] = [
         {"op": "incr", "path": "/n", "value": 2},

@@ -1,4 +1,4 @@
-"""Partition keys: their types, paths, and place in the hash range."""
+"""Partition keys: types, paths and hashes."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ async def test_values_keep_their_types(container: ContainerProxy) -> None:
 
 
 async def test_nested_path(database: DatabaseProxy) -> None:
-    """A path such as /a/b means a field within a field."""
+    """A path such as /a/b refers to a nested field."""
     container = await database.create_container("nested", PartitionKey("/a/b"))
     await container.create_item({"id": "x", "a": {"b": "p"}})
     await container.create_item({"id": "y", "a": "p"})
@@ -58,7 +58,7 @@ async def test_nested_path(database: DatabaseProxy) -> None:
 
 
 async def test_levels_and_their_prefixes(server: CosmosServer, database: DatabaseProxy) -> None:
-    """A key of three levels is found whole, and by its first levels over every physical partition."""
+    """A key of three levels is found by its full value and by its first levels."""
     container = await database.create_container("levels", PartitionKey(["/a", "/b", "/c"], kind="MultiHash"))
     for n in range(24):
         await container.create_item({"id": str(n), "a": f"a{n % 2}", "b": n % 3, "c": n % 4})
@@ -77,7 +77,7 @@ async def test_long_values_are_refused(container: ContainerProxy) -> None:
 
 
 async def test_feed_ranges_cover_everything_once(container: ContainerProxy) -> None:
-    """The feed ranges are the physical partitions; read one after the other they give every item once."""
+    """The feed ranges are the physical partitions and contain every item once."""
     for n in range(30):
         await container.create_item({"id": str(n), "pk": f"p{n}"})
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""Queries through the SDK: filters, order, aggregates, pages, over one partition and over all."""
+"""Queries through the SDK: filters, order, aggregates and pages."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ INDEXES: Any = {
 
 @pytest.fixture
 async def filled(database: DatabaseProxy) -> ContainerProxy:
-    """A container with forty items in three logical partitions over three physical ones."""
+    """Return a container with forty items in three logical and three physical partitions."""
     container = await database.create_container("filled", PartitionKey("/pk"), indexing_policy=INDEXES)
     for item in ITEMS:
         await container.create_item(item)
@@ -50,7 +50,7 @@ FILTERS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("condition", "holds"), FILTERS, ids=[condition for condition, _ in FILTERS])
 async def test_filters(filled: ContainerProxy, condition: str, holds: Any) -> None:
-    """A filter gives the items for which it holds, over one logical partition and over all."""
+    """A filter selects matching items of one or all partitions."""
     parameters = [{"name": "@prefix", "value": "i1"}]
     query = f"SELECT VALUE c.id FROM c WHERE {condition}"
     everywhere = await _all(filled, query, parameters=parameters)
@@ -103,14 +103,14 @@ async def test_aggregates(filled: ContainerProxy, partition: dict[str, Any]) -> 
 
 
 async def test_fields_are_projected(filled: ContainerProxy) -> None:
-    """A list of fields gives those that are there, under their names."""
+    """A list of fields returns the existing ones by name."""
     query = "SELECT r.id, r.deep.s AS text, r.missing, r.tags[0] AS first FROM root r WHERE r.n = 7"
     assert await _all(filled, query) == [{"id": "i07", "text": "t2", "first": "x"}]
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
 async def test_pages_resume(filled: ContainerProxy, partition: dict[str, Any]) -> None:
-    """A continuation resumes after the last item, whatever was added and removed meanwhile."""
+    """A continuation resumes after the last item, even if items were added or removed."""
     seen: list[str] = []
     token = None
     while True:
@@ -125,7 +125,7 @@ async def test_pages_resume(filled: ContainerProxy, partition: dict[str, Any]) -
 
 
 async def test_token_is_bound_to_its_query(filled: ContainerProxy) -> None:
-    """A continuation of another query, or no continuation at all, is 400."""
+    """An invalid continuation, or one of another query, is rejected with 400."""
     pages: Any = filled.query_items("SELECT * FROM c", partition_key="p1", max_item_count=1).by_page()
     await anext(pages)
     for token, query in ((pages.continuation_token, "SELECT * FROM c WHERE c.n > 1"), ("nonsense", "SELECT * FROM c")):
@@ -140,13 +140,13 @@ async def test_whole_container_is_read(filled: ContainerProxy) -> None:
 
 
 async def test_many_items_are_read_at_once(filled: ContainerProxy) -> None:
-    """read_items gives those that exist, in the order asked."""
+    """read_items returns existing items in the requested order."""
     found = await filled.read_items([("i07", "p1"), ("i00", "p0"), ("nothing", "p1"), ("i08", "p2")])
     assert [item["id"] for item in found] == ["i07", "i00", "i08"]
 
 
 async def test_order_needs_an_index(filled: ContainerProxy) -> None:
-    """ORDER BY a path that is not indexed, or two paths without a composite index, is 400."""
+    """ORDER BY requires an index, or a composite index for two paths."""
     for clause, message in (("c.id, c.n", "composite index"), ("c.tags", "is excluded"), ("c.n, c.even", "composite")):
         with pytest.raises(CosmosHttpResponseError, match=message):
             await _all(filled, f"SELECT * FROM c ORDER BY {clause}", partition_key="p1")
@@ -170,14 +170,14 @@ async def test_order_needs_an_index(filled: ContainerProxy) -> None:
     ],
 )
 async def test_other_queries_are_refused(filled: ContainerProxy, query: str) -> None:
-    """What the server cannot run it refuses with 400, and never answers wrongly."""
+    """Unsupported queries are rejected with 400."""
     with pytest.raises(CosmosHttpResponseError) as caught:
         await _all(filled, query, partition_key="p1")
     assert caught.value.status_code == 400
 
 
 async def test_partial_pages(server: CosmosServer, filled: ContainerProxy) -> None:
-    """Pages with fewer items than asked, even none, lose nothing."""
+    """Partial and empty pages lose no items."""
     server.faults.add(
         InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0, times=3), InjectedFault(FaultKind.PARTIAL_PAGE, times=3)
     )
@@ -186,7 +186,7 @@ async def test_partial_pages(server: CosmosServer, filled: ContainerProxy) -> No
 
 
 async def test_order_holds_while_items_change(filled: ContainerProxy) -> None:
-    """Pages in an order resume rightly after the item that ended the last page has changed or gone."""
+    """Sorted pages resume correctly after the last item was changed or removed."""
     seen: list[int] = []
     token = None
     while True:

@@ -1,4 +1,4 @@
-"""The SQL subset by itself, against rules stated in Python."""
+"""The SQL subset, checked against rules in Python."""
 
 import contextlib
 from typing import Any
@@ -21,7 +21,7 @@ def _matches(condition: str, document: dict[str, Any], **parameters: Any) -> boo
 
 @given(SCALARS, SCALARS)
 def test_equality_is_false_between_types(left: Any, right: Any) -> None:
-    """Values of different types are unequal, though Python takes 1 and true for the same."""
+    """Values of different types are unequal, although 1 equals true in Python."""
     expected = TYPES[type(left)] == TYPES[type(right)] and left == right
     assert _matches("c.x = @y", {"x": left}, y=right) is expected
     assert _matches("c.x != @y", {"x": left}, y=right) is not expected
@@ -38,19 +38,19 @@ def test_order_is_undefined_between_types(left: Any, right: Any) -> None:
 
 @pytest.mark.parametrize("condition", ["c.x = 1", "c.x != 1", "NOT (c.x = 1)", "c.x IN (1)", "c.x < 1", "c.x = c.y"])
 def test_missing_fields_match_nothing(condition: str) -> None:
-    """What is not there is neither equal nor unequal to anything."""
+    """A missing field is neither equal nor unequal to any value."""
     assert not _matches(condition, {})
 
 
 def test_undefined_does_not_spoil_or() -> None:
-    """OR holds if one part does, though another is undefined; AND does not hold then."""
+    """OR is true if one part is true and another undefined; AND is not."""
     assert _matches("c.missing = 1 OR c.x = 1", {"x": 1})
     assert not _matches("c.missing = 1 AND c.x = 1", {"x": 1})
 
 
 @given(st.text())
 def test_strings_are_read_whole(text: str) -> None:
-    """A parameter equals the same string, whatever is in it."""
+    """A parameter equals the same string with any content."""
     assert _matches("c.x = @x", {"x": text}, x=text)
 
 
@@ -59,12 +59,12 @@ def test_strings_are_read_whole(text: str) -> None:
     [("'it\\'s'", "it's"), ('"a\\"b"', 'a"b'), ("'\"'", '"'), ("'\\u00e9'", "é"), ("-1.5e2", -150)],
 )
 def test_literals(literal: str, value: Any) -> None:
-    """Literals are JSON's, strings in either quotes."""
+    """Literals have JSON syntax; strings may have either quotes."""
     assert _matches(f"c.x = {literal}", {"x": value})
 
 
 @given(st.text(alphabet="SELECT*FROM cWHERE()[]{}'\"=<>!.,@1aANDORNOTIN\\ ", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """No text of a query does anything but parse or be refused."""
+    """Any text of a query is parsed or rejected."""
     with contextlib.suppress(CosmosError):
         parse_statement(f"SELECT * FROM c WHERE {text}", {})

@@ -1,4 +1,4 @@
-"""Unique keys, as containers declare them."""
+"""Unique keys of containers."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosResourceExi
 
 @pytest.fixture
 async def keyed(database: DatabaseProxy) -> ContainerProxy:
-    """A container with the unique key /n."""
+    """Return a container with the unique key /n."""
     unique: Any = {"uniqueKeys": [{"paths": ["/n"]}]}
     return await database.create_container("keyed", PartitionKey("/pk"), unique_key_policy=unique)
 
 
 async def test_a_value_is_taken_once_a_partition(keyed: ContainerProxy) -> None:
-    """A second item with the same value is refused in its own logical partition alone."""
+    """A second item with the same value is rejected in the same logical partition only."""
     await keyed.create_item({"id": "a", "pk": "p", "n": 1})
     with pytest.raises(CosmosResourceExistsError):
         await keyed.create_item({"id": "b", "pk": "p", "n": 1})
@@ -24,14 +24,14 @@ async def test_a_value_is_taken_once_a_partition(keyed: ContainerProxy) -> None:
 
 
 async def test_a_missing_value_counts_as_null(keyed: ContainerProxy) -> None:
-    """One item of a partition may lack the value."""
+    """Only one item of a partition may lack the value."""
     await keyed.create_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosResourceExistsError):
         await keyed.create_item({"id": "b", "pk": "p", "n": None})
 
 
 async def test_a_value_given_up_is_free(keyed: ContainerProxy) -> None:
-    """Replacement and removal free the value; an item may keep its own."""
+    """Replacement and removal release the value; an item can be written with its own value."""
     await keyed.create_item({"id": "a", "pk": "p", "n": 1})
     await keyed.replace_item("a", {"id": "a", "pk": "p", "n": 1, "more": True})
     await keyed.replace_item("a", {"id": "a", "pk": "p", "n": 2})
@@ -41,7 +41,7 @@ async def test_a_value_given_up_is_free(keyed: ContainerProxy) -> None:
 
 
 async def test_a_batch_is_refused_whole(keyed: ContainerProxy) -> None:
-    """Two items of a batch with the same value leave nothing of it; a value freed within it can be taken."""
+    """Two items with the same value undo a batch; a value released in a batch can be reused in it."""
     await keyed.create_item({"id": "a", "pk": "p", "n": 1})
     same: list[Any] = [("create", ({"id": name, "pk": "p", "n": 2},)) for name in ("b", "c")]
     with pytest.raises(CosmosBatchOperationError) as caught:

@@ -1,4 +1,4 @@
-"""Durable Functions on a real host, and the engine alone."""
+"""Fixtures for Durable Functions on a host, and for the engine alone."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

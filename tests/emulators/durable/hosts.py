@@ -1,4 +1,4 @@
-"""The sample app of Durable Functions on a real host."""
+"""Sample app with Durable Functions on a host."""
 
 from collections.abc import Callable
 from typing import Any
@@ -116,7 +116,7 @@ app.register_functions(steps)
 
 
 class DurableHost:
-    """A running host over the sample app, and what a client does with it."""
+    """Running host with the sample app, and client requests to it."""
 
     def __init__(self, start_host: Callable[..., Any], http: httpx.Client) -> None:
         self._start_host = start_host
@@ -145,7 +145,7 @@ class DurableHost:
         )
 
     def here(self, link: str) -> str:
-        """Return a link, which a host before this one may have given, with the address of this one."""
+        """Return a link of an earlier host with the address of this one."""
         return str(httpx.URL(link).copy_with(port=httpx.URL(self.host.url).port))
 
     def ended(self, links: dict[str, str]) -> dict[str, Any]:

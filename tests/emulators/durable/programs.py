@@ -1,4 +1,4 @@
-"""Orchestration programs as data: an orchestrator that runs them, and a model that says what must come out."""
+"""Orchestration programs as data, an orchestrator that runs them, and a model of their results."""
 
 from collections.abc import Callable, Generator
 from datetime import timedelta
@@ -82,7 +82,7 @@ def _race(context: Any, argument: int) -> Steps:
 
 
 def expected(program: dict[str, Any]) -> list[Any]:
-    """Return what the program must put out."""
+    """Return the expected output of the program."""
     return [_expected(*step) for step in program["steps"]]
 
 

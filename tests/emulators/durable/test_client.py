@@ -1,4 +1,4 @@
-"""What the SDK's client and the links in its answers do, against a real host."""
+"""The SDK's client and management URLs on a host."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.emulators.durable.hosts import DurableHost
 
 
 def test_event_of_the_client_arrives_as_json_text(durable: DurableHost) -> None:
-    """The SDK's client encodes an event's data twice, so that the orchestrator gets JSON text, as on Azure."""
+    """The SDK's client encodes event data twice, so that the orchestrator receives JSON text, as on Azure."""
     links = durable.start("waiter")
     durable.until_waiting(links)
     assert durable.client("raise_event", instance_id=links["id"], event_name="answer", event_data={"a": 1}) is None
@@ -14,7 +14,7 @@ def test_event_of_the_client_arrives_as_json_text(durable: DurableHost) -> None:
 
 
 def test_event_of_an_http_client_arrives_as_sent(durable: DurableHost) -> None:
-    """An event posted to its link gives the orchestrator the JSON value of the body."""
+    """An event posted over HTTP gives the orchestrator the JSON value of the body."""
     links = durable.start("waiter")
     event = links["sendEventPostUri"].replace("{eventName}", "answer")
     assert durable.http.post(event, json={"a": [1, None]}).status_code == 202
@@ -25,13 +25,13 @@ def test_event_of_an_http_client_arrives_as_sent(durable: DurableHost) -> None:
 
 @pytest.mark.parametrize(("content", "kind"), [(b"1", "text/plain"), (b"{", "application/json")])
 def test_event_must_be_json(durable: DurableHost, content: bytes, kind: str) -> None:
-    """An event that is not JSON, or not called so, is refused."""
+    """An event without a JSON body or content type is rejected."""
     event = durable.start("waiter")["sendEventPostUri"].replace("{eventName}", "answer")
     assert durable.http.post(event, content=content, headers={"content-type": kind}).status_code == 400
 
 
 def test_status_tells_how_it_went(durable: DurableHost) -> None:
-    """The client's status has name, input, output and, when asked, the history with outputs."""
+    """The client's status has name, input, output and an optional history."""
     links = durable.start("chain", 5)
     durable.ended(links)
     status = durable.client("get_status", instance_id=links["id"], show_history=True, show_history_output=True)
@@ -49,7 +49,7 @@ def test_status_tells_how_it_went(durable: DurableHost) -> None:
 
 
 def test_failure_is_shown(durable: DurableHost) -> None:
-    """A failed orchestration answers 200, or 500 where the caller asks for that, with the exception's text."""
+    """The status of a failed orchestration is 200, or 500 on request, with the text of the exception."""
     links = durable.start("failing")
     assert "ValueError: no a test" in durable.ended(links)["output"]
     plain = durable.http.get(links["statusQueryGetUri"])
@@ -58,7 +58,7 @@ def test_failure_is_shown(durable: DurableHost) -> None:
 
 
 def test_running_instance_is_not_started_twice(durable: DurableHost) -> None:
-    """An id that runs cannot be started again; one that has ended can."""
+    """A running id cannot be started again; an ended one can."""
     links = durable.start("waiter", id="only")
     assert "already exists" in str(durable.client("start_new", orchestration_function_name="chain", instance_id="only"))
     durable.client("terminate", instance_id="only", reason="enough")
@@ -67,13 +67,13 @@ def test_running_instance_is_not_started_twice(durable: DurableHost) -> None:
 
 
 def test_unknown_orchestrator_is_named(durable: DurableHost) -> None:
-    """A start of what the app does not have tells the client so."""
+    """The start of an unknown orchestrator is rejected with its name."""
     error = durable.client("start_new", orchestration_function_name="nobody")["error"]
     assert "The function 'nobody' doesn't exist" in error
 
 
 def test_terminate_ends_with_its_reason(durable: DurableHost) -> None:
-    """A terminated orchestration shows the reason as its output, and takes no more events."""
+    """A terminated orchestration has the reason as output and accepts no more events."""
     links = durable.start("waiter")
     durable.until_waiting(links)
     assert durable.client("terminate", instance_id=links["id"], reason="not needed & so on") is None
@@ -96,7 +96,7 @@ def test_suspended_orchestration_takes_no_turns(durable: DurableHost) -> None:
 
 
 def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
-    """A restart runs the orchestrator on its first input, under a new id or in the place of the ended one."""
+    """A restart uses the original input, with a new id or the same id."""
     links = durable.start("chain", 5)
     durable.ended(links)
     fresh = durable.client("restart", instance_id=links["id"])
@@ -111,7 +111,7 @@ def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
 
 
 def test_purge_deletes_what_has_ended(durable: DurableHost) -> None:
-    """History goes one by one or by condition, and never that of a running orchestration."""
+    """Ended orchestrations can be purged singly or by condition; running ones cannot."""
     ended, running = durable.start("chain", 1), durable.start("waiter")
     durable.ended(ended)
     assert durable.http.delete(running["purgeHistoryDeleteUri"]).status_code == 412
@@ -153,19 +153,19 @@ def test_list_is_filtered_and_paged(durable: DurableHost) -> None:
     ],
 )
 def test_odd_conditions_are_left_out(durable: DurableHost, query: str) -> None:
-    """Parameters that mean nothing are left out, as by the extension, and never a failure of the host."""
+    """Invalid parameters are ignored, as in the extension."""
     link = durable.start("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
     assert durable.http.get(f"{link}&{query}").status_code == 200
 
 
 def test_token_of_another_host_is_refused(durable: DurableHost) -> None:
-    """A continuation token that this host did not give is a 400."""
+    """An unknown continuation token is rejected with 400."""
     link = durable.start("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
     assert durable.http.get(link, headers={"x-ms-continuation-token": "%%%"}).status_code == 400
 
 
 def test_start_over_http_can_wait_for_the_end(durable: DurableHost) -> None:
-    """With a timeout and a polling interval the API answers with the output, else with links once the time is over."""
+    """With a timeout and a polling interval the API returns the output, or links after the timeout."""
     link = durable.start("waiter")["statusQueryGetUri"]
     base, code = link.split("/instances/")[0], link.split("code=")[1]
     query = {"timeout": "20", "pollingInterval": "0.02", "code": code}
@@ -178,7 +178,7 @@ def test_start_over_http_can_wait_for_the_end(durable: DurableHost) -> None:
 
 
 def test_versions_reach_the_orchestrator(durable: DurableHost) -> None:
-    """An orchestrator sees the version that its caller named, so that running ones can keep their old steps."""
+    """An orchestrator sees the version of its start."""
     begun = durable.client("start_new", orchestration_function_name="versioned", instance_id="v", version="2.0")
     assert begun == "v"
     other = durable.start("no_generator")
@@ -187,15 +187,15 @@ def test_versions_reach_the_orchestrator(durable: DurableHost) -> None:
 
 
 def test_unsupported_calls_are_said_to_be(durable: DurableHost) -> None:
-    """Rewind and entities answer 501 with a reason."""
+    """Rewind and entities return 501 with a reason."""
     links = durable.start("waiter")
-    assert "does not rewind" in durable.client("rewind", instance_id=links["id"], reason="x")["error"]
+    assert "cannot rewind" in durable.client("rewind", instance_id=links["id"], reason="x")["error"]
     entities = links["statusQueryGetUri"].replace(f"instances/{links['id']}", "entities/counter/a")
     assert durable.http.get(entities).status_code == 501
 
 
 def test_api_asks_for_its_key(durable: DurableHost) -> None:
-    """Without the system key nothing is told; the key is on disk for its owner alone, and in no log line."""
+    """The API requires the system key, which only its owner can read and which is not logged."""
     link = durable.start("waiter")["statusQueryGetUri"]
     key = link.split("code=")[1]
     for url in (link.split("?")[0], link.replace(key, "x" * len(key)), link.replace("instances", "rpc/x/instances")):

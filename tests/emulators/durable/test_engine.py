@@ -1,4 +1,4 @@
-"""What orchestrators can ask for, with the SDK's own replay and a clock that stands until it is moved."""
+"""Actions of orchestrators, with the replay of the SDK and a manual clock."""
 
 from collections.abc import Generator
 from datetime import timedelta
@@ -15,7 +15,7 @@ type Steps = Generator[Any, Any, Any]
 
 
 async def test_sequence_passes_results_on(world: World, functions: SdkFunctions) -> None:
-    """Each activity gets what the orchestrator made of the result before, and runs once."""
+    """Each activity runs once, with input from the previous result."""
 
     @functions.orchestrator
     def chain(context: Any) -> Steps:
@@ -30,7 +30,7 @@ async def test_sequence_passes_results_on(world: World, functions: SdkFunctions)
 
 
 async def test_failure_of_an_activity_can_be_caught(world: World, functions: SdkFunctions) -> None:
-    """An activity's exception is raised in the orchestrator with its text."""
+    """The exception of an activity is raised in the orchestrator with its text."""
 
     @functions.orchestrator
     def catching(context: Any) -> Steps:
@@ -44,7 +44,7 @@ async def test_failure_of_an_activity_can_be_caught(world: World, functions: Sdk
 
 
 async def test_uncaught_failure_fails_the_orchestration(world: World, functions: SdkFunctions) -> None:
-    """An exception that the orchestrator lets through fails it, and the status carries the text."""
+    """An uncaught exception fails the orchestration, and the status has its text."""
 
     @functions.orchestrator
     def failing(context: Any) -> Steps:
@@ -57,7 +57,7 @@ async def test_uncaught_failure_fails_the_orchestration(world: World, functions:
 
 
 async def test_retries_pause_and_end(world: World, functions: SdkFunctions) -> None:
-    """A call under a retry policy is repeated after its pause, to success or to the last attempt."""
+    """A call with a retry policy is repeated until success or the last attempt."""
     failures = iter([True, True, False])
 
     @functions.activity
@@ -88,7 +88,7 @@ async def test_retries_pause_and_end(world: World, functions: SdkFunctions) -> N
 
 
 async def test_timer_fires_when_due_and_not_before(world: World, functions: SdkFunctions) -> None:
-    """A durable timer waits for its instant, and the orchestrator's clock stands at it or later."""
+    """A durable timer fires at its time, and the orchestrator's clock is not earlier."""
 
     @functions.orchestrator
     def sleeper(context: Any) -> Steps:
@@ -105,7 +105,7 @@ async def test_timer_fires_when_due_and_not_before(world: World, functions: SdkF
 
 
 async def test_cancelled_timer_does_not_fire(world: World, functions: SdkFunctions) -> None:
-    """Of a race between an event and a timer the event wins, and the timer that is cancelled never comes."""
+    """An event can win against a timer, and the cancelled timer does not fire."""
 
     @functions.orchestrator
     def race(context: Any) -> Steps:
@@ -125,7 +125,7 @@ async def test_cancelled_timer_does_not_fire(world: World, functions: SdkFunctio
 
 
 async def test_time_out_of_a_race(world: World, functions: SdkFunctions) -> None:
-    """A timer that is due before the event comes wins the race."""
+    """A timer that is due before an event wins."""
 
     @functions.orchestrator
     def race(context: Any) -> Steps:
@@ -138,7 +138,7 @@ async def test_time_out_of_a_race(world: World, functions: SdkFunctions) -> None
 
 
 async def test_events_wait_for_their_turn(world: World, functions: SdkFunctions) -> None:
-    """Events that come before anybody waits are kept, in order, each for one wait of its name."""
+    """Early events are stored in order, each for one wait of its name."""
 
     @functions.orchestrator
     def listener(context: Any) -> Steps:
@@ -156,7 +156,7 @@ async def test_events_wait_for_their_turn(world: World, functions: SdkFunctions)
 
 
 async def test_sub_orchestrations_return_and_fail(world: World, functions: SdkFunctions) -> None:
-    """A sub-orchestration gives its output to its caller, or its failure, which a retry policy repeats."""
+    """A sub-orchestration returns its output or failure, which a retry policy repeats."""
 
     @functions.orchestrator
     def inner(context: Any) -> Steps:
@@ -185,7 +185,7 @@ async def test_sub_orchestrations_return_and_fail(world: World, functions: SdkFu
 
 
 async def test_continue_as_new_keeps_events(world: World, functions: SdkFunctions) -> None:
-    """An orchestration that continues as new begins with an empty history; events it has not taken stay."""
+    """Continue-as-new starts with an empty history; undelivered events remain."""
 
     @functions.orchestrator
     def counter(context: Any) -> Steps:
@@ -205,7 +205,7 @@ async def test_continue_as_new_keeps_events(world: World, functions: SdkFunction
 
 
 async def test_custom_status_is_shown(world: World, functions: SdkFunctions) -> None:
-    """What an orchestrator sets as its status is visible while it waits."""
+    """The custom status of a waiting orchestrator is visible."""
 
     @functions.orchestrator
     def telling(context: Any) -> Steps:
@@ -221,7 +221,7 @@ async def test_custom_status_is_shown(world: World, functions: SdkFunctions) -> 
 
 
 async def test_ids_and_time_are_the_same_on_replay(world: World, functions: SdkFunctions) -> None:
-    """new_guid, new_uuid and the current time give the same values each time the orchestrator is replayed."""
+    """new_guid, new_uuid and the current time have the same values in every replay."""
     seen: list[Any] = []
 
     @functions.orchestrator

@@ -1,4 +1,4 @@
-"""Orchestrations that cannot go on fail, and say why."""
+"""Failures of orchestrations and their messages."""
 
 from collections.abc import Generator
 from typing import Any
@@ -14,7 +14,7 @@ type Steps = Generator[Any, Any, Any]
 
 
 async def test_pause_beyond_all_time_fails_the_orchestration(world: World, functions: SdkFunctions) -> None:
-    """A retry policy whose pause no calendar holds fails its orchestration instead of being tried forever."""
+    """A retry pause beyond the range of dates fails the orchestration."""
 
     @functions.orchestrator
     def eternal(context: Any) -> Steps:
@@ -25,7 +25,7 @@ async def test_pause_beyond_all_time_fails_the_orchestration(world: World, funct
 
 
 async def test_orchestrator_that_changes_its_mind_fails(world: World, functions: SdkFunctions) -> None:
-    """An orchestrator that asks for something else on replay fails, and is told what."""
+    """An orchestrator that requests other actions in a replay fails with the difference."""
     names = iter(["double", "refuse", "refuse"])
 
     @functions.orchestrator
@@ -60,7 +60,7 @@ async def test_unsupported_features_are_named(world: World, functions: SdkFuncti
 
 @pytest.mark.parametrize("sub", [False, True])
 async def test_unknown_functions_are_named(world: World, functions: SdkFunctions, sub: bool) -> None:  # noqa: FBT001  a case
-    """A call of a function that the app does not have fails the orchestration with its name."""
+    """A call of an unknown function fails the orchestration with its name."""
 
     @functions.orchestrator
     def lost(context: Any) -> Steps:

@@ -1,4 +1,4 @@
-"""Durable Functions through a real host: the SDK's own client, the worker library, the HTTP API."""
+"""Durable Functions on a host: the SDK's client, the worker library and the HTTP API."""
 
 import pytest
 
@@ -6,14 +6,14 @@ from tests.emulators.durable.hosts import DurableHost
 
 
 def test_chain_of_activities_completes(durable: DurableHost) -> None:
-    """An orchestration that the SDK's client starts runs its activities in order and shows its output."""
+    """An orchestration runs its activities in order and returns its output."""
     status = durable.ended(durable.start("chain", 5))
     assert status["runtimeStatus"] == "Completed", status
     assert status["output"] == [40, {"got": {"text": "aé"}}]
 
 
 def test_fan_out_survives_a_crash(durable: DurableHost) -> None:
-    """After kill -9 amid 50 activities the next host completes the fan-out, each result once and in its place."""
+    """After kill -9 during 50 activities, the next host completes the fan-out in order."""
     links = durable.start("fan_out", 50)
     durable.host.until(lambda: len(durable.host.records()) >= 10)
     durable.host.kill()
@@ -24,7 +24,7 @@ def test_fan_out_survives_a_crash(durable: DurableHost) -> None:
 
 @pytest.mark.soak
 def test_storm_of_crashes_loses_nothing(durable: DurableHost) -> None:
-    """Orchestrations with retries, timers and sub-orchestrations end as they must, however often the host is killed."""
+    """Orchestrations complete correctly although the host is killed repeatedly."""
     ways = [durable.start("long_way", number) for number in range(4)]
     for crash in range(12):
         seen = len(durable.host.records())

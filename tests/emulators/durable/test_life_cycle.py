@@ -1,4 +1,4 @@
-"""How many things run at once, how the engine ends, and what it does when things go wrong."""
+"""Concurrency, shutdown and error handling of the engine."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was cal
 
 
 async def test_no_more_activities_run_than_allowed(tmp_path: Path) -> None:
-    """MaxConcurrentActivityFunctions bounds what runs at once, and all of it runs in the end."""
+    """MaxConcurrentActivityFunctions limits concurrent activities, and all of them run."""
     world = World(tmp_path / "durable.sqlite", DurableSettings(max_activities=3))
     running: list[int] = [0, 0]
 
@@ -44,7 +44,7 @@ async def test_no_more_activities_run_than_allowed(tmp_path: Path) -> None:
 
 
 async def test_completions_that_wait_share_a_turn(world: World) -> None:
-    """A fan-out of hundreds needs fewer replays than completions, since each replays the whole history."""
+    """A large fan-out needs fewer replays than results, because each replays the whole history."""
 
     @world.functions.activity
     def quick(value: int) -> int:
@@ -60,7 +60,7 @@ async def test_completions_that_wait_share_a_turn(world: World) -> None:
 
 
 async def test_terminated_orchestration_begins_nothing_more(tmp_path: Path) -> None:
-    """Activities that a terminated orchestration had asked for and that had not begun are not run."""
+    """Pending activities of a terminated orchestration are not run."""
     world = World(tmp_path / "durable.sqlite", DurableSettings(max_activities=1))
     begun = asyncio.Event()
     gate = asyncio.Event()
@@ -87,7 +87,7 @@ async def test_terminated_orchestration_begins_nothing_more(tmp_path: Path) -> N
 
 
 async def test_terminated_child_fails_its_parent(world: World) -> None:
-    """An orchestration whose sub-orchestration is terminated gets that as its failure."""
+    """A terminated sub-orchestration fails in its parent."""
 
     @world.functions.orchestrator
     def inner(context: Any) -> Steps:
@@ -108,7 +108,7 @@ async def test_terminated_child_fails_its_parent(world: World) -> None:
 
 
 async def test_history_has_a_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An orchestration that never continues as new fails once its history is too long to be replayed."""
+    """An orchestration fails if its history exceeds the limit."""
     monkeypatch.setattr(turns, "MAX_HISTORY", 40)
 
     @world.functions.activity
@@ -125,7 +125,7 @@ async def test_history_has_a_bound(world: World, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_answer_that_is_no_state_fails_the_orchestration(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function that answers something else than the SDK fails its orchestration instead of being tried forever."""
+    """A result that is not from the SDK fails the orchestration."""
 
     @world.functions.orchestrator
     def strange(context: Any) -> None: ...
@@ -133,13 +133,13 @@ async def test_answer_that_is_no_state_fails_the_orchestration(world: World, mon
     async def answer(_name: str, _context: str) -> str:
         return '["no state"]'
 
-    monkeypatch.setattr(world.functions, "orchestrate", answer)
+    monkeypatch.setattr(world.functions, "run_orchestrator", answer)
     await world.start("strange")
     assert "is not one of the Durable Functions SDK" in (await world.ended())["output"]
 
 
 async def test_file_that_is_locked_delays_and_loses_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the file cannot be written the engine tries again, and a result that waited is stored then."""
+    """The engine retries while the file is locked, and loses no result."""
     monkeypatch.setattr("emulators.durable.engine._RETRY_SECONDS", 0.01)
     failures = iter([True, True, True])
 
@@ -164,7 +164,7 @@ async def test_file_that_is_locked_delays_and_loses_nothing(world: World, monkey
 
 
 def test_stop_abandons_activities_and_the_next_host_repeats_them(durable: DurableHost) -> None:
-    """SIGTERM amid activities ends the host in order within five seconds; they run again at the next start."""
+    """SIGTERM during activities stops the host within five seconds; they run again at the next start."""
     links = durable.start("fan_out", 12)
     durable.host.until(lambda: len(durable.host.records()) == 12)
     durable.host.process.terminate()
@@ -177,7 +177,7 @@ def test_stop_abandons_activities_and_the_next_host_repeats_them(durable: Durabl
 
 
 def test_second_host_takes_over(durable: DurableHost) -> None:
-    """Of two hosts on one folder the first runs what either is asked for, and the second when the first dies."""
+    """Of two hosts on one folder, the second runs orchestrations after the first has ended."""
     first = durable.host
     (first.data_dir / "open").touch()
     durable.begin()
@@ -189,7 +189,7 @@ def test_second_host_takes_over(durable: DurableHost) -> None:
 
 
 def test_key_file_left_empty_by_a_crash_is_filled(tmp_path: Path) -> None:
-    """A start that ended before the key was written does not leave the API open or shut for good."""
+    """A key file that is empty after a crash is filled at the next start."""
     path = tmp_path / "durable.key"
     path.touch()
     key = load_system_key(path)

@@ -1,4 +1,4 @@
-"""Random orchestrations over an engine that is killed at random points."""
+"""Random orchestrations with random crashes of the engine."""
 
 import asyncio
 import tempfile
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was cal
 
 
 class Crashes:
-    """Kills the engine after given numbers of calls into the app."""
+    """Crashes of the engine after given numbers of function calls."""
 
     def __init__(self, world: World, gaps: list[int]) -> None:
         self.world = world
@@ -35,7 +35,7 @@ class Crashes:
             self.due.set()
 
     async def happen(self) -> None:
-        """Kill and begin anew when a crash is due."""
+        """Crash and restart the engine if a crash is due."""
         if self.due.is_set():
             self.due.clear()
             await self.world.kill()
@@ -54,7 +54,7 @@ async def run(program: dict[str, Any], gaps: list[int], most_at_once: int) -> di
 
 
 async def outcome(world: World, crashes: Crashes) -> dict[str, Any]:
-    """Feed events to whoever waits, let time pass and crashes happen, until the program ends."""
+    """Send events, advance the clock and crash the engine until the program ends."""
     fed: dict[tuple[str, str], int] = {}
 
     async def ended() -> bool:
@@ -81,7 +81,7 @@ async def outcome(world: World, crashes: Crashes) -> dict[str, Any]:
     most_at_once=st.sampled_from([1, 10]),
 )
 def test_result_does_not_depend_on_crashes(steps: list[Any], rounds: int, gaps: list[int], most_at_once: int) -> None:
-    """Whatever the program and wherever the engine is killed, the outcome is the one that the program says."""
+    """The result of a program does not depend on crashes."""
     program = {"steps": steps, "rounds": rounds}
     status = asyncio.run(run(program, gaps, most_at_once))
     assert (status["runtimeStatus"], status["output"]) == ("Completed", programs.expected(program)), status

@@ -1,4 +1,4 @@
-"""The engine alone, with the SDK's own replay and under a clock that tests move."""
+"""The engine with the replay of the SDK and a manual clock."""
 
 import asyncio
 import json
@@ -22,30 +22,30 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 
 
 class ManualClock:
-    """A clock that stands until it is moved."""
+    """Clock that tests advance."""
 
     def __init__(self) -> None:
         self._now = datetime(2030, 1, 1, tzinfo=UTC)
         self._wakes: set[asyncio.Event] = set()
 
     def now(self) -> datetime:
-        """Return where the clock stands."""
+        """Return the current time."""
         return self._now
 
-    async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:  # noqa: ARG002  told by the move itself
-        """Return when woken, also by a move of the clock."""
+    async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:  # noqa: ARG002  the clock wakes the engine
+        """Wait for the wake event or a change of the clock."""
         self._wakes.add(wake)
         await wake.wait()
 
     def advance(self, seconds: float) -> None:
-        """Move the clock."""
+        """Advance the clock."""
         self._now += timedelta(seconds=seconds)
         for wake in self._wakes:
             wake.set()
 
 
 class SdkFunctions:
-    """Orchestrators run by the SDK itself and activities that are plain functions."""
+    """Orchestrators that run in the SDK, and activities as plain functions."""
 
     def __init__(self) -> None:
         self.orchestrators: dict[str, Callable[..., Any]] = {}
@@ -66,7 +66,7 @@ class SdkFunctions:
 
     @property
     def names(self) -> FunctionNames:
-        """Return what is registered."""
+        """Return the names of the registered functions."""
         return FunctionNames(frozenset(self.activities), frozenset(self.orchestrators))
 
     async def run_orchestrator(self, name: str, context: str) -> str:
@@ -75,7 +75,7 @@ class SdkFunctions:
         self.replays += 1
         try:
             return str(Orchestrator.create(self.orchestrators[name])(context))
-        except Exception as error:  # noqa: BLE001  whatever the app raises
+        except Exception as error:  # noqa: BLE001  any exception of the app
             raise OrchestratorFailed(str(error)) from None
 
     async def run_activity(self, name: str, given: str) -> str | None:
@@ -86,12 +86,12 @@ class SdkFunctions:
         try:
             result = self.activities[name](value)
             return json.dumps(await result if asyncio.iscoroutine(result) else result)
-        except Exception as error:  # noqa: BLE001  whatever the app raises
+        except Exception as error:  # noqa: BLE001  any exception of the app
             raise FunctionCallError(f"{type(error).__name__}: {error}", "a stack trace") from None
 
 
 class World:
-    """An engine over a file, which may be killed and begun anew, and the SDK's functions."""
+    """Engine over a file that can be killed and restarted, with functions."""
 
     def __init__(self, path: Path, settings: DurableSettings | None = None) -> None:
         self.functions = SdkFunctions()
@@ -102,7 +102,7 @@ class World:
         self.begin()
 
     def begin(self) -> None:
-        """Begin an engine."""
+        """Start an engine."""
         self._stopping = ShutdownSignal()
         self.store = OrchestrationStore(SqliteDatabase(self._path, SCHEMA))
         engine = DurableEngine(self.store, self.functions, self._settings, self.clock, self._stopping)
@@ -110,7 +110,7 @@ class World:
         self._engine = asyncio.create_task(engine.run())
 
     async def kill(self) -> None:
-        """End the engine wherever it stands; between two transactions that is what a crash does."""
+        """Stop the engine immediately, like a crash between two transactions."""
         assert self._engine is not None
         self._engine.cancel()
         await asyncio.wait([self._engine])
@@ -133,7 +133,7 @@ class World:
         return status_documents.status_document(found, show_input=True, history=history)
 
     async def until(self, condition: Callable[[], Awaitable[bool]], *, tick: float = 0.0) -> None:
-        """Wait until a condition holds; the clock moves a tick at each look."""
+        """Wait until a condition is true; advance the clock before each check."""
         async with asyncio.timeout(30):
             while not await condition():
                 self.clock.advance(tick)
@@ -150,7 +150,7 @@ class World:
         return await self.status(instance)
 
     async def waiting(self, replays: int) -> None:
-        """Wait until orchestrators were replayed so often."""
+        """Wait for a number of replays."""
 
         async def reached() -> bool:
             return self.functions.replays >= replays

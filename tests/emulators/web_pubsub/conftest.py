@@ -1,4 +1,4 @@
-"""A running stand-in, and the official clients of two of its hubs."""
+"""Running emulator and official clients of two hubs."""
 
 import json
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Runn
 
 @pytest.fixture
 async def running() -> AsyncIterator[Running]:
-    """A stand-in: hub ``live`` with every event told and anonymous clients, other hubs without handler."""
+    """Run an emulator: hub ``live`` has all events and anonymous clients, other hubs have no handler."""
     handler = Handler()
     told = HubSettings(
         upstream=AsgiUpstream(handler, "/events/{event}"),
@@ -32,28 +32,28 @@ async def running() -> AsyncIterator[Running]:
 
 @pytest.fixture
 async def plain_frame(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
-    """The official service client of hub ``plain``, which has no event handler."""
+    """Return the official service client of hub ``plain``, which has no event handler."""
     async with WebPubSubServiceClient(running.url, "plain", AzureKeyCredential(KEY)) as client:
         yield client
 
 
 @pytest.fixture
 async def live(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
-    """The official service client of hub ``live``."""
+    """Return the official service client of hub ``live``."""
     async with WebPubSubServiceClient(running.url, "live", AzureKeyCredential(KEY)) as client:
         yield client
 
 
 @pytest.fixture
 async def http() -> AsyncIterator[httpx.AsyncClient]:
-    """An HTTP client without the environment's proxies."""
+    """Return an HTTP client without proxies."""
     async with httpx.AsyncClient(trust_env=False) as client:
         yield client
 
 
 @pytest.fixture
 async def join(plain_frame: WebPubSubServiceClient) -> AsyncIterator[Connect]:
-    """Connects ``websockets`` clients to hub ``plain`` with tokens of the official client."""
+    """Connect ``websockets`` clients to hub ``plain`` with tokens of the official client."""
     async with AsyncExitStack() as stack:
 
         async def connected(*groups: str, json_client: bool = False, **claims: Any) -> ClientConnection:

@@ -1,6 +1,6 @@
-"""A server that sends back what it receives, over the stand-in's sockets.
+"""Echo server over the sockets of the emulator.
 
-``python -m tests.emulators.web_pubsub.echo PORT`` is what the Autobahn test suite is pointed at.
+``python -m tests.emulators.web_pubsub.echo PORT`` is the target of the Autobahn test suite.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Runs the stand-in on the event loop of the test, with an event handler of the test's own."""
+"""Emulator on the event loop of the test, with an event handler."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ JSON = "json.webpubsub.azure.v1"
 
 @dataclass
 class Handler:
-    """An event handler: an ASGI application that keeps what it is told and answers what the test sets."""
+    """Event handler that records events and replies as the test sets."""
 
     told: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     status: int = 204
@@ -34,7 +34,7 @@ class Handler:
     probes: int = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Keep an event and answer it (ASGI 3)."""
+        """Record an event and reply (ASGI 3)."""
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         message = await receive()
         if scope["method"] == "OPTIONS":
@@ -48,11 +48,11 @@ class Handler:
             await _answer(send, self.status, self.headers, self.body)
 
     def answer(self, document: object, **headers: str) -> None:
-        """Let clients in with a JSON answer."""
+        """Accept clients with a JSON response."""
         self.status, self.body, self.headers = 200, json.dumps(document).encode(), headers
 
     def events(self) -> list[str]:
-        """Return the names of the events told so far."""
+        """Return the names of the recorded events."""
         return [headers["ce-eventname"] for headers, _ in self.told]
 
 
@@ -64,7 +64,7 @@ async def _answer(send: Send, status: int, headers: dict[str, str], body: bytes)
 
 @dataclass
 class Running:
-    """A stand-in that serves."""
+    """Running emulator."""
 
     url: str
     service: WebPubSubEmulator
@@ -72,7 +72,7 @@ class Running:
     server: Server
 
     def client_url(self, hub: str = "live") -> str:
-        """Return the address of clients without token."""
+        """Return the URL for clients without a token."""
         return f"{self.url.replace('http', 'ws')}/client/hubs/{hub}"
 
 
@@ -96,7 +96,7 @@ async def listening(server: Server) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def serving(settings: ServiceSettings, handler: Handler) -> AsyncIterator[Running]:
-    """Serve a stand-in until the end of the block."""
+    """Serve an emulator until the end of the block."""
     service = WebPubSubEmulator(settings)
     server = Server(service, 3, web_sockets=True)
     try:
@@ -107,7 +107,7 @@ async def serving(settings: ServiceSettings, handler: Handler) -> AsyncIterator[
 
 
 def bearer(url: str, key: str = KEY, lives: int = 60, **claims: Any) -> dict[str, str]:
-    """Return the header of a call to an address."""
+    """Return the authorization header for a URL."""
     token = jwt.encode({"aud": url, "exp": int(time.time()) + lives, **claims}, key, algorithm="HS256")
     return {"Authorization": f"Bearer {token}"}
 
@@ -115,5 +115,5 @@ def bearer(url: str, key: str = KEY, lives: int = 60, **claims: Any) -> dict[str
 async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     """Wait until a condition holds."""
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  conditions are of many kinds
+        while not condition():  # noqa: ASYNC110  conditions of any kind
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""What the data plane asks of a call, and what it refuses."""
+"""Validation of data plane requests."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,7 +11,7 @@ from tests.emulators.web_pubsub.serving import KEY, VERSION, Running, bearer
 
 
 async def test_tokens_are_generated(running: Running, http: httpx.AsyncClient) -> None:
-    """A generated token lets a client in with its user, roles and groups, for the minutes asked for."""
+    """A generated token has the requested user, roles, groups and lifetime."""
     url = f"{running.url}/api/hubs/plain/:generateToken?{VERSION}&userId=anna&role=r1&role=r2&group=g&minutesToExpire=5"
     token = (await http.post(url, headers=bearer(url))).json()["token"]
     audience = f"{running.url}/client/hubs/plain"
@@ -34,7 +34,7 @@ async def test_tokens_are_generated(running: Running, http: httpx.AsyncClient) -
 async def test_tokens_of_other_calls_are_refused(
     running: Running, http: httpx.AsyncClient, audience: str, changes: dict[str, Any]
 ) -> None:
-    """A token that is expired, of another key, or for another address does not open a call."""
+    """A token that is expired, signed with another key or for another URL is rejected."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
     headers = bearer(audience.format(url=url, origin=running.url), **changes)
     reply = await http.post(url, json=1, headers=headers)
@@ -44,7 +44,7 @@ async def test_tokens_of_other_calls_are_refused(
 
 
 async def test_a_token_may_leave_the_query_out(running: Running, http: httpx.AsyncClient) -> None:
-    """The audience may be the address without its query, as the service documents it."""
+    """The audience may be the URL without its query."""
     url = f"{running.url}/api/hubs/plain/:send"
     assert (await http.post(f"{url}?{VERSION}", json=1, headers=bearer(url))).status_code == 202
     assert (await http.post(f"{url}?{VERSION}", json=1)).status_code == 401
@@ -69,7 +69,7 @@ async def test_a_token_may_leave_the_query_out(running: Running, http: httpx.Asy
 async def test_calls_that_are_not_supported_are_refused(
     running: Running, http: httpx.AsyncClient, path: str, content_type: str, body: bytes, status: int, field: str
 ) -> None:
-    """What is malformed or not supported is refused by name, never ignored."""
+    """Malformed and unsupported parameters are rejected by name."""
     url = f"{running.url}/api/hubs/plain/{path}"
     reply = await http.post(url, content=body, headers=bearer(url) | {"Content-Type": content_type})
     assert reply.status_code == status
@@ -77,7 +77,7 @@ async def test_calls_that_are_not_supported_are_refused(
 
 
 async def test_compressed_bodies_are_refused(running: Running, http: httpx.AsyncClient) -> None:
-    """A compressed body is refused, for it would reach clients as it is."""
+    """A compressed body is rejected, because clients would receive it compressed."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
     headers = bearer(url) | {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
     assert (await http.post(url, content=b"x", headers=headers)).json()["errors"][0]["field"] == "Content-Encoding"
@@ -85,7 +85,7 @@ async def test_compressed_bodies_are_refused(running: Running, http: httpx.Async
 
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_large_bodies_are_refused(running: Running, http: httpx.AsyncClient, chunked: bool) -> None:  # noqa: FBT001
-    """A body over 1 MiB is refused, with a length or in chunks; one of 1 MiB is taken."""
+    """A body over 1 MiB is rejected, also in chunks; one of 1 MiB is accepted."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
     headers = bearer(url) | {"Content-Type": "text/plain"}
 
@@ -98,7 +98,7 @@ async def test_large_bodies_are_refused(running: Running, http: httpx.AsyncClien
 
 
 async def test_unknown_addresses_and_methods_are_refused(running: Running, http: httpx.AsyncClient) -> None:
-    """An unknown address is 404, a method that an address does not take 405 with those that it takes."""
+    """An unknown route returns 404, an unsupported method 405 with the supported ones."""
     for path in ("/api/hubs/plain/nothing", "/api/hubs/1/:send", "/api/hubs/plain", "/elsewhere"):
         url = f"{running.url}{path}?{VERSION}"
         assert (await http.post(url, headers=bearer(url))).status_code == 404
@@ -108,7 +108,7 @@ async def test_unknown_addresses_and_methods_are_refused(running: Running, http:
 
 
 async def test_clients_that_are_gone_are_not_found(running: Running, http: httpx.AsyncClient) -> None:
-    """Sending to, grouping and granting to an unknown connection is 404; taking away from it is done already."""
+    """Sends, joins and grants to an unknown connection return 404; removals succeed."""
     base = f"{running.url}/api/hubs/plain"
     calls = [
         ("POST", "connections/x/:send", 404),
@@ -126,5 +126,5 @@ async def test_clients_that_are_gone_are_not_found(running: Running, http: httpx
 
 
 async def test_health_needs_no_token(running: Running, http: httpx.AsyncClient) -> None:
-    """Whether the service runs is told to anybody."""
+    """The health route requires no token."""
     assert (await http.head(f"{running.url}/api/health")).status_code == 200

@@ -16,7 +16,7 @@ from tests.emulators.web_pubsub.serving import KEY, VERSION, Connect, Running, b
 
 
 def connection_id(running: Running, client: ClientConnection, number: int = 0) -> str:
-    """Return the id of a client: plain ones are not told theirs."""
+    """Return the id of a client; plain clients do not know theirs."""
     return list(running.service.hub("plain").connections)[number]
 
 
@@ -31,7 +31,7 @@ async def test_messages_arrive_as_they_were_sent(plain_frame: WebPubSubServiceCl
 
 
 async def test_json_clients_receive_envelopes(plain_frame: WebPubSubServiceClient, join: Connect) -> None:
-    """Clients of the subprotocol learn where a message is from and what its data are."""
+    """Clients of the subprotocol receive the origin and data type of a message."""
     client = await join("g", json_client=True)
     await plain_frame.send_to_group("g", {"n": 1})
     await plain_frame.send_to_all("t", content_type="text/plain")
@@ -50,7 +50,7 @@ async def test_json_clients_receive_envelopes(plain_frame: WebPubSubServiceClien
 async def test_users_and_connections_are_reached(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A message to a user reaches each of its clients, one to a connection that client alone."""
+    """A message to a user reaches all its clients, a message to a connection only that client."""
     first, second, other = await join(user_id="anna"), await join(user_id="anna"), await join(user_id="ben")
     await plain_frame.send_to_user("anna", "to anna", content_type="text/plain")
     await plain_frame.send_to_connection(connection_id(running, second, 1), "to one", content_type="text/plain")
@@ -76,7 +76,7 @@ async def test_excluded_connections_are_left_out(
 async def test_groups_are_changed_by_the_server(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """Connections and users are put into groups, listed page by page, taken out, and a group ends with its last."""
+    """Connections and users join groups, are listed and leave; a group ends with its last member."""
     clients = [await join(user_id="anna") for _ in range(3)]
     one = connection_id(running, clients[0])
     await plain_frame.add_connection_to_group("a", one)
@@ -97,7 +97,7 @@ async def test_groups_are_changed_by_the_server(
 async def test_long_groups_are_listed_in_pages(
     running: Running, http: httpx.AsyncClient, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A page names the next one until everybody was listed once, and ``top`` ends the list."""
+    """Pages list each member once, and ``top`` limits the list."""
     for _ in range(5):
         await join("g")
     ids = sorted(running.service.hub("plain").connections)
@@ -111,7 +111,7 @@ async def test_long_groups_are_listed_in_pages(
 
 
 async def test_existence_is_told(running: Running, plain_frame: WebPubSubServiceClient, join: Connect) -> None:
-    """Connections, users and groups exist while a client is there."""
+    """Connections, users and groups exist while a client is connected."""
     client = await join("g", user_id="anna")
     assert await plain_frame.connection_exists(connection_id(running, client))
     assert await plain_frame.user_exists("anna")
@@ -124,7 +124,7 @@ async def test_existence_is_told(running: Running, plain_frame: WebPubSubService
 async def test_the_server_closes_clients(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect, close: str
 ) -> None:
-    """A closed client sees code 1000 and the reason, and is gone from the hub."""
+    """A closed client receives code 1000 and the reason, and leaves the hub."""
     client = await join("g", user_id="anna")
     match close:
         case "connection":
@@ -148,7 +148,7 @@ async def test_the_server_closes_clients(
 async def test_any_reason_is_told(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect, *, reason: str
 ) -> None:
-    """A client is closed with the reason as it was given, however the SDK and its transport escape it."""
+    """A client receives the exact reason of a close."""
     client = await join()
     await plain_frame.close_connection(connection_id(running, client), reason=reason)
     with pytest.raises(ConnectionClosed) as closed:
@@ -158,7 +158,7 @@ async def test_any_reason_is_told(
 
 
 async def test_excluded_clients_stay_open(running: Running, plain_frame: WebPubSubServiceClient, join: Connect) -> None:
-    """Closing all clients but some leaves those connected."""
+    """Excluded clients stay connected."""
     stays, goes = await join(), await join()
     await plain_frame.close_all_connections(excluded=[connection_id(running, stays)])
     with pytest.raises(ConnectionClosed):
@@ -170,7 +170,7 @@ async def test_excluded_clients_stay_open(running: Running, plain_frame: WebPubS
 async def test_permissions_are_granted_and_revoked(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A permission is held from its grant to its revocation, for one group or for all."""
+    """A permission is valid from its grant to its revocation, for one group or all."""
     one = connection_id(running, await join(json_client=True))
     await plain_frame.grant_permission("sendToGroup", one, target_name="g")
     assert await plain_frame.has_permission("sendToGroup", one, target_name="g")
@@ -181,7 +181,7 @@ async def test_permissions_are_granted_and_revoked(
 
 
 async def test_the_sync_client_works_too(running: Running, join: Connect) -> None:
-    """The synchronous official client sends and asks as the asynchronous one does."""
+    """The synchronous official client works like the asynchronous one."""
     client = await join("g")
     with SyncServiceClient(running.url, "plain", AzureKeyCredential(KEY)) as service:
         await asyncio.to_thread(service.send_to_group, "g", {"sync": True})

@@ -1,4 +1,4 @@
-"""Who may connect: access tokens, the event handler's answer, and what a refused client sees."""
+"""Authorization of clients: access tokens, event handler responses and rejections."""
 
 import asyncio
 import base64
@@ -23,12 +23,12 @@ from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Runn
 
 
 def token_for(url: str, key: str = KEY, lives: float = 60, **claims: Any) -> str:
-    """Return an access token for an address of clients."""
+    """Return an access token for a client URL."""
     return jwt.encode({"aud": url, "exp": int(time.time() + lives), **claims}, key, algorithm="HS256")
 
 
 async def refused(url: str, **options: Any) -> InvalidStatus:
-    """Return how a client is refused."""
+    """Return the rejection of a client."""
     with pytest.raises(InvalidStatus) as error:
         await connect(url, **options)
     return error.value
@@ -38,7 +38,7 @@ async def refused(url: str, **options: Any) -> InvalidStatus:
     "changes", [{"key": "another key, which is long enough too"}, {"lives": -1}, {"aud": "http://x/client/hubs/plain"}]
 )
 async def test_bad_access_tokens_are_refused_before_the_upgrade(running: Running, changes: dict[str, Any]) -> None:
-    """A token of another key, expired, or for another address is a 401 in place of the upgrade."""
+    """A token that is expired, signed with another key or for another URL is rejected with 401."""
     url = running.client_url("plain")
     audience = changes.pop("aud", url)
     error = await refused(f"{url}?access_token={token_for(audience, **changes)}")
@@ -48,20 +48,20 @@ async def test_bad_access_tokens_are_refused_before_the_upgrade(running: Running
 
 
 async def test_a_missing_access_token_is_refused_where_nobody_is_anonymous(running: Running) -> None:
-    """A hub that lets no anonymous clients in answers 401, and an unknown address 404."""
+    """A hub without anonymous clients returns 401, an unknown route 404."""
     assert (await refused(running.client_url("plain"))).response.status_code == 401
     assert (await refused(running.client_url("plain") + "/more")).response.status_code == 404
 
 
 async def test_the_access_token_may_be_a_header(running: Running) -> None:
-    """A token in the header Authorization lets a client in as one in the query does."""
+    """A token is accepted in the Authorization header and in the query."""
     url = running.client_url("plain")
     async with connect(url, additional_headers={"Authorization": f"Bearer {token_for(url, sub='anna')}"}):
         assert len(running.service.hub("plain").user_connections("anna")) == 1
 
 
 async def test_the_event_handler_is_asked(running: Running) -> None:
-    """The connect event is a CloudEvent that carries what the client sent, and a signature of the connection's id."""
+    """The connect event is a CloudEvent with the client's request and a signature of the connection id."""
     url = running.client_url()
     token = token_for(url, sub="anna", role=["r"])
     async with connect(
@@ -93,7 +93,7 @@ async def test_the_event_handler_is_asked(running: Running) -> None:
 
 
 async def test_the_answer_decides_who_the_client_is(running: Running, live: WebPubSubServiceClient) -> None:
-    """User, groups, roles and subprotocol of the answer are the connection's."""
+    """The handler's response sets user, groups, roles and subprotocol."""
     answer = {"userId": "ben", "groups": ["g"], "roles": ["webpubsub.sendToGroup"], "subprotocol": "bearer.x"}
     running.handler.answer(answer)
     async with connect(running.client_url(), subprotocols=[Subprotocol("bearer.x")]) as client:
@@ -104,7 +104,7 @@ async def test_the_answer_decides_who_the_client_is(running: Running, live: WebP
 
 
 async def test_a_subprotocol_that_was_not_offered_is_not_chosen(running: Running) -> None:
-    """The handshake names no subprotocol that the client does not know (RFC 6455 section 4.2.2)."""
+    """The handshake selects only an offered subprotocol (RFC 6455 section 4.2.2)."""
     running.handler.answer({"subprotocol": "another"})
     async with connect(running.client_url(), subprotocols=[Subprotocol("one")]) as client:
         assert client.subprotocol is None
@@ -114,7 +114,7 @@ async def test_a_subprotocol_that_was_not_offered_is_not_chosen(running: Running
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
 async def test_a_refusal_of_the_handler_is_the_clients_answer(running: Running, status: int) -> None:
-    """The status, the headers and the body of a refusal reach the client in place of the upgrade."""
+    """The client receives status, headers and body of a rejection by the handler."""
     running.handler.status = status
     running.handler.headers = {"content-type": "application/problem+json", "retry-after": "7"}
     running.handler.body = b'{"code":"NO"}'
@@ -128,7 +128,7 @@ async def test_a_refusal_of_the_handler_is_the_clients_answer(running: Running, 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"groups":"g"}', b'{"userId":1}'])
 async def test_a_malformed_answer_lets_nobody_in(running: Running, body: bytes) -> None:
-    """An answer that is not the document expected is an outage of the handler."""
+    """A malformed response counts as an unavailable handler."""
     running.handler.status, running.handler.body = 200, body
     error = await refused(running.client_url())
     assert error.response.status_code == 503
@@ -137,7 +137,7 @@ async def test_a_malformed_answer_lets_nobody_in(running: Running, body: bytes) 
 
 @pytest.mark.parametrize("allowed", ["other.example", ""])
 async def test_a_handler_that_does_not_allow_events_gets_none(running: Running, allowed: str) -> None:
-    """Events are posted only after the handler named this service's origin, or every one, as allowed."""
+    """Events are sent only after the handler has allowed this origin or all origins."""
     running.handler.allowed = allowed
     assert (await refused(running.client_url())).response.status_code == 503
     assert running.handler.told == []
@@ -147,13 +147,13 @@ async def test_a_handler_that_does_not_allow_events_gets_none(running: Running, 
 
 
 async def test_the_reliable_subprotocol_is_refused(running: Running) -> None:
-    """A client that speaks only the reliable subprotocol is told that it is not supported."""
+    """A client that offers only the reliable subprotocol is rejected."""
     error = await refused(running.client_url(), subprotocols=["json.reliable.webpubsub.azure.v1"])
     assert error.response.status_code == 400
 
 
 async def test_beginning_and_end_are_told(running: Running) -> None:
-    """The handler is told of a connection that began and of its end, in this order and with its state."""
+    """The handler receives connected and disconnected events in order, with the state."""
     running.handler.answer({"userId": "anna"}, **{"ce-connectionState": "opaque"})
     async with connect(running.client_url()):
         await until(lambda: running.handler.events() == ["connect", "connected"])
@@ -164,7 +164,7 @@ async def test_beginning_and_end_are_told(running: Running) -> None:
 
 
 async def test_a_connection_ends_when_its_access_token_does(running: Running) -> None:
-    """A client is closed with 4401 at its token's ``exp``, or at ``expires_at`` when that is earlier."""
+    """A client is closed with 4401 at ``exp`` of its token, or at an earlier ``expires_at``."""
     url = running.client_url("plain")
     soon = rfc3339(now() + timedelta(seconds=0.3))
     for claims in ({"lives": 1.2}, {"expires_at": soon}):
@@ -176,7 +176,7 @@ async def test_a_connection_ends_when_its_access_token_does(running: Running) ->
 
 
 async def test_the_handler_sets_when_a_connection_ends(running: Running) -> None:
-    """The member expiresAt of the connection state closes a client with 4401, a state without it does not."""
+    """The member expiresAt of the connection state closes a client with 4401."""
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=0.3))}).encode()).decode()
     running.handler.answer({}, **{"ce-connectionState": state})
     async with connect(running.client_url()) as client:
@@ -189,7 +189,7 @@ async def test_the_handler_sets_when_a_connection_ends(running: Running) -> None
 
 
 async def test_the_handler_may_let_a_client_stay_longer_than_its_access_token(running: Running) -> None:
-    """Where the handler says when a client ends, the access token only opened the door."""
+    """The expiry of the handler has priority over the expiry of the access token."""
     url = running.client_url()
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=2.5))}).encode()).decode()
     running.handler.answer({}, **{"ce-connectionState": state})
@@ -201,7 +201,7 @@ async def test_the_handler_may_let_a_client_stay_longer_than_its_access_token(ru
 
 
 async def test_only_chosen_events_are_told() -> None:
-    """A handler that is told of ends alone does not decide who connects."""
+    """A handler that receives only disconnected events does not authorize clients."""
     handler = Handler(status=403)
     settings = HubSettings(upstream=AsgiUpstream(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
     async with serving(ServiceSettings(KEY, other_hubs=settings), handler) as running:

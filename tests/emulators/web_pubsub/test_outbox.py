@@ -1,4 +1,4 @@
-"""The queue of one client: order, bounds, pace."""
+"""Outbox of one client: order, limits and pace."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from emulators.web_pubsub.outbox import MAX_BYTES, MAX_MESSAGES, Outbox
 
 
 class Pipe:
-    """A socket that takes what it is told to take."""
+    """Socket with configurable room."""
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []
@@ -22,44 +22,44 @@ class Pipe:
         return self.open
 
     def write(self, data: bytes) -> None:
-        """Take data."""
+        """Receive data."""
         self.taken.append(data)
 
     def buffered_bytes(self) -> int:
-        """Return that nothing waits."""
+        """Return 0."""
         return 0
 
     def call_on_room(self, call: Callable[[], None]) -> None:
-        """Keep whom to call."""
+        """Store the callback."""
         self._call = call
 
     def end(self, _code: int, _reason: str) -> None:
-        """Have no room any more."""
+        """Accept no more data."""
         self.open = False
 
     def set_room(self, *, room: bool) -> None:
-        """Have room from now on, or none."""
+        """Set whether there is room."""
         self.open = room
         if room:
             self._call()
 
 
 async def taken(pipe: Pipe, size: int) -> None:
-    """Return once the pipe took so many bytes; frames of a busy stream wait a moment for each other."""
+    """Wait until the pipe has received a number of bytes."""
     async with asyncio.timeout(30):
-        while sum(map(len, pipe.taken)) < size:  # noqa: ASYNC110  the outbox tells nobody when it has written
+        while sum(map(len, pipe.taken)) < size:  # noqa: ASYNC110  the outbox has no signal for a write
             await asyncio.sleep(0.001)
 
 
 def outbox(pipe: Pipe) -> tuple[Outbox, list[str]]:
-    """Return an outbox over a pipe, and where it notes that it overflowed."""
+    """Return an outbox over a pipe, and a list of its overflows."""
     overflows: list[str] = []
     return Outbox(pipe, lambda: overflows.append("overflow")), overflows
 
 
 @given(st.lists(st.one_of(st.binary(min_size=1, max_size=70_000), st.booleans()), max_size=60))
 def test_whatever_the_socket_does_the_order_stays(steps: list[bytes | bool]) -> None:
-    """Frames arrive whole, once and in order, however the socket's room comes and goes between them."""
+    """Frames arrive whole, once and in order, with any changes of the socket's room."""
 
     async def run() -> None:
         pipe = Pipe()
@@ -79,7 +79,7 @@ def test_whatever_the_socket_does_the_order_stays(steps: list[bytes | bool]) -> 
 
 
 async def test_frames_of_one_turn_leave_in_one_write() -> None:
-    """What is put before the event loop turns is written together, up to 64 KiB a write."""
+    """Frames of one event loop turn are written together, up to 64 KiB per write."""
     pipe = Pipe()
     box, _ = outbox(pipe)
     for _ in range(100):
@@ -89,7 +89,7 @@ async def test_frames_of_one_turn_leave_in_one_write() -> None:
 
 
 async def test_the_bounds_are_ten_thousand_messages_and_four_mebibytes() -> None:
-    """One message or one byte over a bound gives the client up, once; nothing is taken or written afterwards."""
+    """One message or byte above a limit closes the outbox once; later frames are dropped."""
     for build_frame, most in ((b"x", MAX_MESSAGES), (b"x" * 4096, MAX_BYTES // 4096)):
         pipe = Pipe()
         box, overflows = outbox(pipe)
@@ -106,7 +106,7 @@ async def test_the_bounds_are_ten_thousand_messages_and_four_mebibytes() -> None
 
 
 async def test_paced_frames_wait_until_everything_before_was_taken() -> None:
-    """A paced frame is put once the socket took what was put before."""
+    """A paced frame waits until all earlier frames are written."""
     pipe = Pipe()
     box, _ = outbox(pipe)
     pipe.set_room(room=False)
@@ -121,7 +121,7 @@ async def test_paced_frames_wait_until_everything_before_was_taken() -> None:
 
 
 async def test_paced_frames_do_not_wait_for_a_client_that_is_gone() -> None:
-    """Who waits is told when the client goes, and its frame is not written."""
+    """A waiting sender is notified of a disconnect, and its frame is not written."""
     pipe = Pipe()
     box, _ = outbox(pipe)
     pipe.set_room(room=False)

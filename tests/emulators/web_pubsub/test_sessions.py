@@ -1,4 +1,4 @@
-"""What clients may send: requests of json.webpubsub.azure.v1, and messages of plain clients."""
+"""Messages of plain clients and requests of json.webpubsub.azure.v1."""
 
 import asyncio
 import contextlib
@@ -30,14 +30,14 @@ _ALL = ["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup"]
 
 
 async def ask(client: ClientConnection, **request: Any) -> dict[str, Any]:
-    """Send a request and return what comes back."""
+    """Send a request and return the response."""
     await client.send(json.dumps(request))
     answer: dict[str, Any] = json.loads(await asyncio.wait_for(client.recv(), 20))
     return answer
 
 
 async def test_clients_join_leave_and_send(join: Connect) -> None:
-    """With its roles a client joins a group, sends to it, hears it, and hears nothing after it left."""
+    """A client with roles can join a group, send, receive and leave."""
     client = await join(json_client=True, roles=_ALL, user_id="anna")
     assert await ask(client, type="joinGroup", group="g", ackId=1) == {"type": "ack", "ackId": 1, "success": True}
     message = await ask(client, type="sendToGroup", group="g", dataType="json", data={"n": 1})
@@ -50,12 +50,12 @@ async def test_clients_join_leave_and_send(join: Connect) -> None:
         "data": {"n": 1},
     }
     assert (await ask(client, type="leaveGroup", group="g", ackId=2))["success"]
-    # Nothing but the ack comes back.
+    # Only the ack is returned.
     assert (await ask(client, type="sendToGroup", group="g", dataType="text", data="x", ackId=3))["ackId"] == 3
 
 
 async def test_what_is_sent_reaches_plain_clients_as_its_type_says(join: Connect) -> None:
-    """Plain clients get text and JSON as text messages, the rest as binary ones; the sender may leave itself out."""
+    """Plain clients receive text and JSON as text messages, other data as binary ones; senders can be excluded."""
     plain_frame, sender = await join("g"), await join("g", json_client=True, roles=_ALL)
     for ack_id, (data_type, data) in enumerate((("text", "ü"), ("json", [1, None]), ("binary", "AP8="))):
         request = {"type": "sendToGroup", "group": "g", "dataType": data_type, "data": data, "noEcho": True}
@@ -64,7 +64,7 @@ async def test_what_is_sent_reaches_plain_clients_as_its_type_says(join: Connect
 
 
 async def test_roles_for_one_group_are_for_one_group(join: Connect) -> None:
-    """A role that names a group allows that group alone; without a role an ack says Forbidden."""
+    """A role for a group is valid for that group only; other groups are Forbidden."""
     client = await join(json_client=True, roles=["webpubsub.joinLeaveGroup.a", "webpubsub.sendToGroup.b"])
     assert (await ask(client, type="joinGroup", group="a", ackId=1))["success"]
     assert (await ask(client, type="joinGroup", group="b", ackId=2))["error"]["name"] == "Forbidden"
@@ -75,7 +75,7 @@ async def test_roles_for_one_group_are_for_one_group(join: Connect) -> None:
 async def test_permissions_that_are_granted_later_count(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A client may do what the server granted it while it was connected."""
+    """A client can use permissions that are granted after its connection."""
     client = await join(json_client=True)
     assert not (await ask(client, type="joinGroup", group="a", ackId=1))["success"]
     (connection_id,) = running.service.hub("plain").connections
@@ -84,7 +84,7 @@ async def test_permissions_that_are_granted_later_count(
 
 
 async def test_a_repeated_ack_id_is_a_duplicate(join: Connect) -> None:
-    """A request whose ackId was done before is not done again."""
+    """A request with a repeated ackId is not executed again."""
     client = await join("g", json_client=True, roles=_ALL)
     request = {"type": "sendToGroup", "group": "g", "dataType": "text", "data": "x", "noEcho": True, "ackId": 7}
     assert (await ask(client, **request))["success"]
@@ -92,7 +92,7 @@ async def test_a_repeated_ack_id_is_a_duplicate(join: Connect) -> None:
 
 
 async def test_a_ping_is_answered(join: Connect) -> None:
-    """The subprotocol's own ping gets a pong."""
+    """A ping of the subprotocol receives a pong."""
     assert await ask(await join(json_client=True), type="ping") == {"type": "pong"}
 
 
@@ -113,7 +113,7 @@ async def test_a_ping_is_answered(join: Connect) -> None:
     ],
 )
 async def test_what_is_no_request_ends_the_connection(join: Connect, text: str) -> None:
-    """A message that the subprotocol does not know closes with 1008, after a message that says so."""
+    """An invalid message closes the connection with 1008 after a system message."""
     client = await join(json_client=True, roles=_ALL)
     await client.send(text)
     assert json.loads(await client.recv())["event"] == "disconnected"
@@ -125,13 +125,13 @@ async def test_what_is_no_request_ends_the_connection(join: Connect, text: str) 
 
 @given(st.one_of(st.text(), st.binary(), st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps)))
 def test_reading_requests_never_breaks(message: str | bytes) -> None:
-    """Whatever a client sends is a request or a validation error."""
+    """Any message is a request or a validation error."""
     with contextlib.suppress(ValidationError):
         REQUESTS.validate_json(message)
 
 
 async def test_events_reach_the_handler_and_its_answer_the_client(running: Running) -> None:
-    """An event is posted under its name and type, and the answer comes back as a message of the server."""
+    """An event is sent with its name and type, and the response becomes a server message."""
     async with connect(running.client_url(), subprotocols=[Subprotocol(JSON)]) as client:
         assert json.loads(await client.recv())["event"] == "connected"
         running.handler.answer({"done": True}, **{"content-type": "application/json"})
@@ -145,7 +145,7 @@ async def test_events_reach_the_handler_and_its_answer_the_client(running: Runni
 
 
 async def test_plain_messages_are_the_event_message(running: Running) -> None:
-    """What a plain client sends is the event ``message``; a refusal of the handler ends the connection."""
+    """Messages of plain clients are ``message`` events; a rejection closes the connection."""
     async with connect(running.client_url()) as client:
         running.handler.status, running.handler.body = 200, b"\x01\x02"
         running.handler.headers = {"content-type": "application/octet-stream"}
@@ -163,7 +163,7 @@ async def test_plain_messages_are_the_event_message(running: Running) -> None:
 
 
 async def test_without_handler_plain_messages_are_dropped(plain_frame: WebPubSubServiceClient, join: Connect) -> None:
-    """What a plain client sends to a hub without event handler is dropped, and the client stays."""
+    """Messages of plain clients are dropped in a hub without an event handler."""
     client = await join()
     await client.send("text")
     await client.send(b"binary")
@@ -172,7 +172,7 @@ async def test_without_handler_plain_messages_are_dropped(plain_frame: WebPubSub
 
 
 async def test_the_official_async_client_works(plain_frame: WebPubSubServiceClient) -> None:
-    """The official asynchronous client joins, sends with acks, hears the group, and sees a refusal."""
+    """The official asynchronous client joins, sends with acks, receives, and sees a rejection."""
     token = await plain_frame.get_client_access_token(roles=["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup.g"])
     heard: asyncio.Queue[Any] = asyncio.Queue()
     async with AsyncWebPubSubClient(
@@ -188,7 +188,7 @@ async def test_the_official_async_client_works(plain_frame: WebPubSubServiceClie
 
 
 async def test_the_official_sync_client_works(plain_frame: WebPubSubServiceClient) -> None:
-    """The official synchronous client joins, sends with acks, and hears the group."""
+    """The official synchronous client joins, sends with acks and receives."""
     token = await plain_frame.get_client_access_token(roles=_ALL)
     heard: list[Any] = []
     done = threading.Event()

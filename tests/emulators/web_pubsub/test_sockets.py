@@ -25,7 +25,7 @@ _MASK = b"\x37\xfa\x21\x3d"
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame: what it says of itself, and its data."""
+    """WebSocket frame."""
 
     opcode: int
     data: bytes = b""
@@ -51,7 +51,7 @@ class Frame:
 
 
 class Peer:
-    """A client that sends what a test says, sound or not."""
+    """Client that sends valid and invalid frames."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -75,7 +75,7 @@ class Peer:
         return Frame(first & 0x0F, data, bool(first >> 7), first >> 4 & 7, masked=bool(second >> 7))
 
     async def closed(self) -> int:
-        """Return the code of the close frame that comes next, after which the connection ends."""
+        """Return the code of the next close frame, before the end of the connection."""
         build_frame = await self.receive()
         assert build_frame.opcode == CLOSE, build_frame
         assert await asyncio.wait_for(self._reader.read(), 20) == b""
@@ -123,7 +123,7 @@ async def test_messages_of_every_length_form_pass(port: int, size: int, opcode: 
 
 
 async def test_bytes_may_come_one_by_one(port: int) -> None:
-    """Where the network cuts a frame means nothing."""
+    """Frames may arrive in single bytes."""
     async with connected(port) as peer:
         for byte in Frame(TEXT, "zäh".encode()).encode():
             peer.writer.write(bytes([byte]))
@@ -156,7 +156,7 @@ def test_fragments_make_one_message(text: str, cuts: Sequence[int], pinged: bool
 
 
 async def test_pings_are_answered_and_pongs_are_not(port: int) -> None:
-    """A pong carries the data of its ping; a pong that nobody asked for is nothing (sections 5.5.2, 5.5.3)."""
+    """A pong has the data of its ping; an unsolicited pong is ignored (sections 5.5.2, 5.5.3)."""
     async with connected(port) as peer:
         await peer.send(Frame(PONG, b"unasked"), Frame(PING, b"x" * 125), Frame(PING))
         assert await peer.receive() == Frame(PONG, b"x" * 125, masked=False)
@@ -200,14 +200,14 @@ async def test_pings_are_answered_and_pongs_are_not(port: int) -> None:
     ],
 )
 async def test_breaches_of_the_protocol_close(port: int, frames: list[Frame], code: int) -> None:
-    """A frame that the protocol does not allow ends the connection with the code that says why (section 7.4.1)."""
+    """A protocol violation closes the connection with the matching code (section 7.4.1)."""
     async with connected(port) as peer:
         await peer.send(*frames)
         assert await peer.closed() == code
 
 
 async def test_the_code_arrives_though_the_client_still_sends(port: int) -> None:
-    """A client in the midst of a message that is too long sees 1009, not a reset."""
+    """A client that sends a too long message receives 1009 and no reset."""
     async with connected(port) as peer:
         head = Frame(BINARY, b"x" * (8 * MAX_MESSAGE_BYTES)).encode()
         peer.writer.write(head)
@@ -216,7 +216,7 @@ async def test_the_code_arrives_though_the_client_still_sends(port: int) -> None
 
 @pytest.mark.parametrize("data", [b"", b"\x03\xe8", b"\x03\xe8bye", b"\x0b\xb8", b"\x13\x87"])
 async def test_a_close_is_answered_with_its_own_code(port: int, data: bytes) -> None:
-    """The closing handshake gives back the client's code, and none for none (section 5.5.1)."""
+    """The closing handshake returns the client's code, if any (section 5.5.1)."""
     async with connected(port) as peer:
         await peer.send(Frame(CLOSE, data))
         answer = await peer.receive()
@@ -224,7 +224,7 @@ async def test_a_close_is_answered_with_its_own_code(port: int, data: bytes) -> 
 
 
 async def test_nothing_is_read_after_a_close(port: int) -> None:
-    """What a client sends behind its close frame is not answered (section 1.4)."""
+    """Data after a close frame are ignored (section 1.4)."""
     async with connected(port) as peer:
         await peer.send(Frame(CLOSE, b"\x03\xe8"), Frame(TEXT, b"late"), Frame(PING, b"late"))
         assert await peer.closed() == 1000
@@ -243,7 +243,7 @@ async def test_nothing_is_read_after_a_close(port: int) -> None:
     ],
 )
 async def test_malformed_handshakes_are_refused(port: int, changed: dict[str, str | None], status: int) -> None:
-    """A handshake without key, or of another version, is not upgraded (section 4.2.1)."""
+    """A handshake without a key, or with another version, is rejected (section 4.2.1)."""
     headers: dict[str, str | None] = {
         "Host": f"127.0.0.1:{port}",
         "Upgrade": "websocket",
@@ -268,7 +268,7 @@ async def test_malformed_handshakes_are_refused(port: int, changed: dict[str, st
 
 
 async def test_a_flood_of_pings_does_not_fill_the_memory(port: int) -> None:
-    """A client that pings and never reads is not read from either once its pongs pile up."""
+    """The server stops reading from a client that sends pings and does not read pongs."""
     async with connected(port) as peer:
         flood = b"".join(Frame(PING, b"x" * 125).encode() for _ in range(1000))
 

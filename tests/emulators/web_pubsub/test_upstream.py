@@ -1,4 +1,4 @@
-"""Event handlers at an address."""
+"""Upstreams of event handlers."""
 
 import pytest
 from aiohttp import web
@@ -15,7 +15,7 @@ async def _serve(runner: web.ServerRunner) -> str:
 
 
 async def test_an_event_is_posted_to_its_address() -> None:
-    """The event's name stands in the address; headers, body and the whole answer pass, redirects are not followed."""
+    """The URL contains the event name; headers, body and response are passed, redirects are not followed."""
     seen = []
 
     async def handle(request: web.BaseRequest) -> web.Response:
@@ -35,7 +35,7 @@ async def test_an_event_is_posted_to_its_address() -> None:
 
 @pytest.mark.parametrize(("size", "fits"), [(1024 * 1024, True), (1024 * 1024 + 1, False)])
 async def test_large_answers_are_refused(size: int, fits: bool) -> None:  # noqa: FBT001
-    """An answer over 1 MiB is no answer."""
+    """A response over 1 MiB is rejected."""
 
     async def handle(_: web.BaseRequest) -> web.Response:
         return web.Response(body=b"x" * size)
@@ -54,7 +54,7 @@ async def test_large_answers_are_refused(size: int, fits: bool) -> None:  # noqa
 
 
 async def test_an_address_that_does_not_answer_is_told() -> None:
-    """Nobody at the address, or no address at all, is an UpstreamError."""
+    """An unreachable or invalid URL raises UpstreamError."""
     for url in ("http://127.0.0.1:1/", "nonsense"):
         upstream = HttpUpstream(url)
         with pytest.raises(UpstreamError):
@@ -63,7 +63,7 @@ async def test_an_address_that_does_not_answer_is_told() -> None:
 
 
 async def test_an_application_that_breaks_is_told() -> None:
-    """What an application in this process raises is an UpstreamError, and its answer passes whole."""
+    """An exception of an application raises UpstreamError; its response is passed."""
     handler = Handler(status=201, body=b"done", headers={"x-a": "b"})
     upstream = AsgiUpstream(handler, "/e/{event}")
     answer = await upstream.request("POST", "x", {"ce-type": "azure.webpubsub.user.x", "ce-eventname": "x"}, b"1")

@@ -296,7 +296,11 @@ async def test_pace(tmp_path: Path) -> None:
         ("t,timestamp\n1,2\n", {"time_column": "t"}, "does not store the column 'timestamp' as data"),
         ('timestamp,a\n"b\n', {}, "row 1 is not CSV"),
         ("", {}, "must be a header with the names of the columns"),
-        (f"timestamp,deviceId\n2026-01-05T08:00:00Z,{'x' * 257}\n", {}, "row 1: messageId and deviceId: a string of 1"),
+        (
+            f"timestamp,deviceId\n2026-01-05T08:00:00Z,{'x' * 257}\n",
+            {},
+            "row 1: messageId and deviceId: must be a string of 1",
+        ),
         (f"timestamp,a,b,c\n2026-01-05T08:00:00Z{f',{"x" * 100_000}' * 3}\n", {}, "row 1 is over 262144 bytes"),
     ],
 )

@@ -30,7 +30,7 @@ class Cors:
     def __init__(self, origins: Collection[str] = ()) -> None:
         self._origins = frozenset(origins)
 
-    def preflight(self, request: Request, allowed: Collection[str]) -> Reply | None:
+    def build_preflight_reply(self, request: Request, allowed: Collection[str]) -> Reply | None:
         """Return the reply to a preflight request; None for other requests and for unknown origins.
 
         Args:
@@ -47,7 +47,7 @@ class Cors:
         }
         return Reply(204, b"", headers)
 
-    def headers(self, request: Request) -> Mapping[str, str]:
+    def build_headers(self, request: Request) -> Mapping[str, str]:
         """Return the headers that allow the request's origin to read the reply; none for an unknown origin."""
         if not self._is_known(request):
             return {}

@@ -1,4 +1,4 @@
-"""Check of the Host header, which protects routes without authentication headers against DNS rebinding."""
+"""Check of the Host header, which protects the MCP server against DNS rebinding."""
 
 import re
 from collections.abc import Collection

@@ -41,7 +41,7 @@ class Request:
         """Return whether the query has more parameters than the limit."""
         return self.query.count("&") >= MAX_PARAMETERS
 
-    def query_pairs(self) -> list[tuple[str, str]]:
+    def parse_query_pairs(self) -> list[tuple[str, str]]:
         """Parse the query parameters in their order, including empty values.
 
         Raises:

@@ -112,7 +112,7 @@ class RequestPipeline:
             logs.request_id.reset(token)
         # The reply to a live-stream event already has the id of the client's own request.
         reply.headers.setdefault("x-request-id", request_id)
-        reply.headers.update(self._cors.headers(request))
+        reply.headers.update(self._cors.build_headers(request))
         if self._cors.depends_on_origin():
             reply.headers["Vary"] = ", ".join(filter(None, (reply.headers.get("Vary"), "Origin")))
         add_security_headers(reply.headers)
@@ -139,7 +139,7 @@ class RequestPipeline:
                 reply = await self._handle_within_limits(match, caller, request, request_id, limits)
         except WorkspaceError as error:
             allowed = error.members.get("allow")
-            preflight = self._cors.preflight(request, allowed) if isinstance(allowed, list) else None
+            preflight = self._cors.build_preflight_reply(request, allowed) if isinstance(allowed, list) else None
             # Without a match, the other methods of the route determine the format of the error.
             build = build_error_reply or self._router.find_error_reply_builder(request.path)
             reply = preflight or build(error, request_id, request)

@@ -16,7 +16,7 @@ POLICY: Any = {  # the SDK annotates policies as dict[str, str]
 }
 
 
-async def test_databases_live_and_die(client: CosmosClient) -> None:
+async def test_databases_are_created_and_deleted(client: CosmosClient) -> None:
     """A database can be created once, read, listed and deleted."""
     await client.create_database_if_not_exists("plant")
     await client.create_database_if_not_exists("plant")
@@ -30,7 +30,7 @@ async def test_databases_live_and_die(client: CosmosClient) -> None:
         await client.get_database_client("plant").read()
 
 
-async def test_containers_live_and_die(database: DatabaseProxy) -> None:
+async def test_containers_are_created_and_deleted(database: DatabaseProxy) -> None:
     """A container has its key and index policy, and can be listed and deleted."""
     container = await database.create_container("records", PartitionKey("/a/b"), indexing_policy=POLICY)
     again = await database.create_container_if_not_exists("records", PartitionKey("/a/b"))
@@ -62,7 +62,7 @@ async def test_index_policy_can_be_replaced(database: DatabaseProxy) -> None:
     assert caught.value.status_code == 400
 
 
-async def test_throughput_is_kept(database: DatabaseProxy) -> None:
+async def test_throughput_is_stored(database: DatabaseProxy) -> None:
     """A container reports its last throughput."""
     container = await database.create_container("records", PartitionKey("/pk"), offer_throughput=400)
     assert (await container.get_throughput()).offer_throughput == 400

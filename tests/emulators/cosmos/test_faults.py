@@ -194,7 +194,7 @@ async def test_late_replies_repeat_the_write(server: CosmosServer, container: Co
 
 
 @pytest.mark.parametrize("kind", [FaultKind.DELAY, FaultKind.DELAY_AFTER_COMMIT])
-async def test_writes_come_true_after_a_timeout(
+async def test_writes_are_committed_after_a_timeout(
     server: CosmosServer, container: ContainerProxy, kind: FaultKind
 ) -> None:
     """Without retries a late reply raises ServiceResponseTimeoutError; the write may still be committed."""
@@ -226,7 +226,7 @@ async def test_faults_are_counted_and_cleared(server: CosmosServer, container: C
     ]
 
 
-async def test_chaos_strikes_as_often_as_asked() -> None:
+async def test_random_faults_have_the_requested_probability() -> None:
     """Random faults apply with the requested probability."""
     faults = random_faults(0.3, seed=7)
     request = CosmosRequest("POST", ("dbs", "d", "colls", "c", "docs"), {}, b"", "batch")

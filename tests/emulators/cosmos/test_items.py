@@ -19,7 +19,7 @@ from emulators.cosmos import CosmosServer
 MEGABYTES_2 = 2 * 1024 * 1024
 
 
-async def test_items_live_and_die(container: ContainerProxy) -> None:
+async def test_items_are_created_changed_and_deleted(container: ContainerProxy) -> None:
     """An item is created, read, replaced, upserted and deleted, with a new ETag at each write."""
     created = await container.create_item({"id": "a", "pk": "p", "n": 1})
     assert await container.read_item("a", "p") == created
@@ -84,7 +84,7 @@ async def test_if_match_guards_writes(container: ContainerProxy, write: Write) -
     await write(container, new["_etag"])
 
 
-async def test_if_none_match_spares_reads(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_if_none_match_returns_304(server: CosmosServer, container: ContainerProxy) -> None:
     """A read of an unchanged item returns 304, an empty document in the SDK."""
     item = await container.create_item({"id": "a", "pk": "p"})
     condition = {"etag": item["_etag"], "match_condition": MatchConditions.IfModified}
@@ -134,7 +134,7 @@ async def test_bad_ids_are_refused(server: CosmosServer, container: ContainerPro
 
 
 @pytest.mark.parametrize("item_id", ["a b", "é", "%2F", "a+b", "a:b", "x" * 1023, "日本", "a=&@b", "..."])
-async def test_odd_ids_are_kept(container: ContainerProxy, item_id: str) -> None:
+async def test_unusual_ids_are_stored(container: ContainerProxy, item_id: str) -> None:
     """Any other id is returned unchanged."""
     await container.create_item({"id": item_id, "pk": item_id})
     assert (await container.read_item(item_id, item_id))["id"] == item_id

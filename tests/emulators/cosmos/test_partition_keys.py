@@ -19,7 +19,7 @@ SCALARS = st.one_of(
 
 
 @given(st.lists(SCALARS, min_size=1, max_size=3))
-def test_hash_is_the_sdks(values: list[Any]) -> None:
+def test_hash_equals_the_hash_of_the_sdk(values: list[Any]) -> None:
     """The effective partition key is the one that the SDK computes."""
     paths = [f"/k{index}" for index in range(len(values))]
     key = key_from_document({f"k{index}": value for index, value in enumerate(values)}, paths)

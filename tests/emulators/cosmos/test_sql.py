@@ -42,7 +42,7 @@ def test_missing_fields_match_nothing(condition: str) -> None:
     assert not _matches(condition, {})
 
 
-def test_undefined_does_not_spoil_or() -> None:
+def test_or_is_true_with_an_undefined_part() -> None:
     """OR is true if one part is true and another undefined; AND is not."""
     assert _matches("c.missing = 1 OR c.x = 1", {"x": 1})
     assert not _matches("c.missing = 1 AND c.x = 1", {"x": 1})

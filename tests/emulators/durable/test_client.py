@@ -30,7 +30,7 @@ def test_event_must_be_json(durable: DurableHost, content: bytes, kind: str) -> 
     assert durable.http.post(event, content=content, headers={"content-type": kind}).status_code == 400
 
 
-def test_status_tells_how_it_went(durable: DurableHost) -> None:
+def test_status_has_input_output_and_history(durable: DurableHost) -> None:
     """The client's status has name, input, output and an optional history."""
     links = durable.start("chain", 5)
     durable.ended(links)
@@ -186,7 +186,7 @@ def test_versions_reach_the_orchestrator(durable: DurableHost) -> None:
     assert durable.ended({"statusQueryGetUri": link})["output"] == ["2.0", ["2.1", None]]
 
 
-def test_unsupported_calls_are_said_to_be(durable: DurableHost) -> None:
+def test_unsupported_calls_are_rejected(durable: DurableHost) -> None:
     """Rewind and entities return 501 with a reason."""
     links = durable.start("waiter")
     assert "cannot rewind" in durable.client("rewind", instance_id=links["id"], reason="x")["error"]
@@ -194,7 +194,7 @@ def test_unsupported_calls_are_said_to_be(durable: DurableHost) -> None:
     assert durable.http.get(entities).status_code == 501
 
 
-def test_api_asks_for_its_key(durable: DurableHost) -> None:
+def test_api_requires_its_key(durable: DurableHost) -> None:
     """The API requires the system key, which only its owner can read and which is not logged."""
     link = durable.start("waiter")["statusQueryGetUri"]
     key = link.split("code=")[1]

@@ -24,7 +24,7 @@ async def test_pause_beyond_all_time_fails_the_orchestration(world: World, funct
     assert (await world.ended())["runtimeStatus"] == "Failed"
 
 
-async def test_orchestrator_that_changes_its_mind_fails(world: World, functions: SdkFunctions) -> None:
+async def test_nondeterministic_orchestrator_fails(world: World, functions: SdkFunctions) -> None:
     """An orchestrator that requests other actions in a replay fails with the difference."""
     names = iter(["double", "refuse", "refuse"])
 

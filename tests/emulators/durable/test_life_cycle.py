@@ -124,7 +124,7 @@ async def test_history_has_a_bound(world: World, monkeypatch: pytest.MonkeyPatch
     assert "more than 40 events; let it continue as new" in (await world.ended())["output"]
 
 
-async def test_answer_that_is_no_state_fails_the_orchestration(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_state_fails_the_orchestration(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A result that is not from the SDK fails the orchestration."""
 
     @world.functions.orchestrator

@@ -110,7 +110,7 @@ async def test_long_groups_are_listed_in_pages(
     assert seen == [ids[0:2], ids[2:4]]
 
 
-async def test_existence_is_told(running: Running, plain_frame: WebPubSubServiceClient, join: Connect) -> None:
+async def test_existence_is_reported(running: Running, plain_frame: WebPubSubServiceClient, join: Connect) -> None:
     """Connections, users and groups exist while a client is connected."""
     client = await join("g", user_id="anna")
     assert await plain_frame.connection_exists(connection_id(running, client))
@@ -145,7 +145,7 @@ async def test_the_server_closes_clients(
 @pytest.mark.parametrize(
     "reason", ["member's gone", "a+b & c=d; 100%", "läuft ab: 期限切れ 🔒", "%27 is no apostrophe", "a,b!(c)*~'", "?/#"]
 )
-async def test_any_reason_is_told(
+async def test_close_reason_is_unchanged(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect, *, reason: str
 ) -> None:
     """A client receives the exact reason of a close."""

@@ -60,7 +60,7 @@ async def test_the_access_token_may_be_a_header(running: Running) -> None:
         assert len(running.service.hub("plain").user_connections("anna")) == 1
 
 
-async def test_the_event_handler_is_asked(running: Running) -> None:
+async def test_the_event_handler_receives_connect(running: Running) -> None:
     """The connect event is a CloudEvent with the client's request and a signature of the connection id."""
     url = running.client_url()
     token = token_for(url, sub="anna", role=["r"])
@@ -127,7 +127,7 @@ async def test_a_refusal_of_the_handler_is_the_clients_answer(running: Running, 
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"groups":"g"}', b'{"userId":1}'])
-async def test_a_malformed_answer_lets_nobody_in(running: Running, body: bytes) -> None:
+async def test_a_malformed_response_rejects_clients(running: Running, body: bytes) -> None:
     """A malformed response counts as an unavailable handler."""
     running.handler.status, running.handler.body = 200, body
     error = await refused(running.client_url())
@@ -152,7 +152,7 @@ async def test_the_reliable_subprotocol_is_refused(running: Running) -> None:
     assert error.response.status_code == 400
 
 
-async def test_beginning_and_end_are_told(running: Running) -> None:
+async def test_connects_and_disconnects_are_reported(running: Running) -> None:
     """The handler receives connected and disconnected events in order, with the state."""
     running.handler.answer({"userId": "anna"}, **{"ce-connectionState": "opaque"})
     async with connect(running.client_url()):
@@ -200,7 +200,7 @@ async def test_the_handler_may_let_a_client_stay_longer_than_its_access_token(ru
     assert now() > lapses + timedelta(seconds=1)
 
 
-async def test_only_chosen_events_are_told() -> None:
+async def test_only_selected_events_are_sent() -> None:
     """A handler that receives only disconnected events does not authorize clients."""
     handler = Handler(status=403)
     settings = HubSettings(upstream=AsgiUpstream(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
@@ -211,7 +211,7 @@ async def test_only_chosen_events_are_told() -> None:
         await until(lambda: handler.events() == ["connected", "disconnected"])
 
 
-async def test_clients_are_forgotten_when_they_go(running: Running, join: Connect) -> None:
+async def test_disconnected_clients_are_removed(running: Running, join: Connect) -> None:
     """A client that closes leaves the hub and its groups."""
     client = await join("g", user_id="anna")
     hub = running.service.hub("plain")

@@ -58,7 +58,7 @@ def outbox(pipe: Pipe) -> tuple[Outbox, list[str]]:
 
 
 @given(st.lists(st.one_of(st.binary(min_size=1, max_size=70_000), st.booleans()), max_size=60))
-def test_whatever_the_socket_does_the_order_stays(steps: list[bytes | bool]) -> None:
+def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
     """Frames arrive whole, once and in order, with any changes of the socket's room."""
 
     async def run() -> None:

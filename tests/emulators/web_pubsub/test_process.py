@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "emulators.web_pubsub", "--port", "0"]
 
 
-def test_it_says_where_it_serves_and_ends_cleanly() -> None:
+def test_process_prints_its_url_and_exits_cleanly() -> None:
     """The process prints a ready line, serves, and exits with 0 after SIGTERM."""
     command = [*COMMAND, "--access-key", "k" * 32]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

@@ -112,7 +112,7 @@ async def test_a_ping_is_answered(join: Connect) -> None:
         '{"type":"event","event":"a b","dataType":"text","data":""}',
     ],
 )
-async def test_what_is_no_request_ends_the_connection(join: Connect, text: str) -> None:
+async def test_an_invalid_request_closes_the_connection(join: Connect, text: str) -> None:
     """An invalid message closes the connection with 1008 after a system message."""
     client = await join(json_client=True, roles=_ALL)
     await client.send(text)

@@ -52,7 +52,7 @@ async def slow_client(running: Running, plain_frame: WebPubSubServiceClient, *gr
     return client
 
 
-async def test_a_slow_reader_is_dropped_and_nobody_else_waits(
+async def test_a_slow_client_is_closed_and_others_are_served(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
     """A client that stops reading is closed with 1013; twenty others receive all messages in order."""
@@ -86,7 +86,7 @@ async def _numbers(client: ClientConnection, counts: list[int], index: int) -> l
     return numbers
 
 
-async def test_many_small_messages_are_too_much_as_well(running: Running, plain_frame: WebPubSubServiceClient) -> None:
+async def test_too_many_small_messages_close_a_client(running: Running, plain_frame: WebPubSubServiceClient) -> None:
     """A client with over ten thousand queued messages is closed."""
     slow = await slow_client(running, plain_frame, "g")
     hub = running.service.hub("plain")
@@ -124,9 +124,7 @@ async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame:
     assert frames.count(b"z") == count * len(part)
 
 
-async def test_a_paced_sender_is_told_that_the_client_went(
-    running: Running, plain_frame: WebPubSubServiceClient
-) -> None:
+async def test_a_paced_sender_stops_after_a_disconnect(running: Running, plain_frame: WebPubSubServiceClient) -> None:
     """A paced sender stops waiting when the client disconnects."""
     slow = await slow_client(running, plain_frame)
     (connection,) = running.service.hub("plain").user_connections("slow")

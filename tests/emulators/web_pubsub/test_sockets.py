@@ -199,7 +199,7 @@ async def test_pings_are_answered_and_pongs_are_not(port: int) -> None:
         ([Frame(BINARY, b"x" * MAX_MESSAGE_BYTES, fin=False), Frame(CONTINUATION, b"x")], 1009),
     ],
 )
-async def test_breaches_of_the_protocol_close(port: int, frames: list[Frame], code: int) -> None:
+async def test_protocol_violations_close(port: int, frames: list[Frame], code: int) -> None:
     """A protocol violation closes the connection with the matching code (section 7.4.1)."""
     async with connected(port) as peer:
         await peer.send(*frames)
@@ -223,7 +223,7 @@ async def test_a_close_is_answered_with_its_own_code(port: int, data: bytes) -> 
         assert (answer.opcode, answer.data[:2]) == (CLOSE, data[:2])
 
 
-async def test_nothing_is_read_after_a_close(port: int) -> None:
+async def test_data_after_a_close_are_ignored(port: int) -> None:
     """Data after a close frame are ignored (section 1.4)."""
     async with connected(port) as peer:
         await peer.send(Frame(CLOSE, b"\x03\xe8"), Frame(TEXT, b"late"), Frame(PING, b"late"))

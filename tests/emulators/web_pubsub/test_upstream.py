@@ -34,7 +34,7 @@ async def test_an_event_is_posted_to_its_address() -> None:
 
 
 @pytest.mark.parametrize(("size", "fits"), [(1024 * 1024, True), (1024 * 1024 + 1, False)])
-async def test_large_answers_are_refused(size: int, fits: bool) -> None:  # noqa: FBT001
+async def test_large_responses_are_rejected(size: int, fits: bool) -> None:  # noqa: FBT001
     """A response over 1 MiB is rejected."""
 
     async def handle(_: web.BaseRequest) -> web.Response:
@@ -53,7 +53,7 @@ async def test_large_answers_are_refused(size: int, fits: bool) -> None:  # noqa
         await runner.cleanup()
 
 
-async def test_an_address_that_does_not_answer_is_told() -> None:
+async def test_an_unreachable_url_raises() -> None:
     """An unreachable or invalid URL raises UpstreamError."""
     for url in ("http://127.0.0.1:1/", "nonsense"):
         upstream = HttpUpstream(url)
@@ -62,7 +62,7 @@ async def test_an_address_that_does_not_answer_is_told() -> None:
         await upstream.close()
 
 
-async def test_an_application_that_breaks_is_told() -> None:
+async def test_an_application_that_fails_raises() -> None:
     """An exception of an application raises UpstreamError; its response is passed."""
     handler = Handler(status=201, body=b"done", headers={"x-a": "b"})
     upstream = AsgiUpstream(handler, "/e/{event}")

@@ -1,4 +1,4 @@
-"""Starts real hosts over small function apps in temporary folders."""
+"""Fixtures that start hosts with small function apps in temporary folders."""
 
 import json
 import os
@@ -28,7 +28,7 @@ _DEADLINE = 30.0
 
 
 class RunningHost:
-    """A host process, its address and what its functions recorded."""
+    """Host process, its address and the records of its functions."""
 
     def __init__(self, process: "subprocess.Popen[str]", data_dir: Path, log: Path) -> None:
         self.process = process
@@ -37,23 +37,23 @@ class RunningHost:
         self.url = ""
 
     def wait_until_ready(self) -> None:
-        """Wait for the ready line and take the address from it."""
+        """Wait for the ready line and read the address from it."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("ready http://"), self.log()
         self.url = line.removeprefix("ready ").strip()
 
     def log(self) -> str:
-        """Return what the host wrote to standard error."""
+        """Return the standard error of the host."""
         return self._log.read_text()
 
     def records(self) -> list[Any]:
-        """Return what the functions recorded."""
+        """Return the records of the functions."""
         path = self.data_dir / "record.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition holds; fail when the host ends first."""
+        """Wait until a condition is true; fail if the host ends first."""
         deadline = time.monotonic() + _DEADLINE
         while not condition():
             assert time.monotonic() < deadline, f"{self.records()}\n{self.log()}"
@@ -66,7 +66,7 @@ class RunningHost:
         return self.process.wait(timeout=_DEADLINE)
 
     def kill(self) -> None:
-        """End the host as a crash would."""
+        """Kill the host."""
         self.process.kill()
         self.process.wait(timeout=_DEADLINE)
 
@@ -76,7 +76,7 @@ type StartHost = Callable[..., RunningHost]
 
 @pytest.fixture
 def start_host(tmp_path: Path) -> Iterator[StartHost]:
-    """Start hosts over the given app source; every one left running is killed at the end."""
+    """Return a function that starts hosts; running hosts are killed at the end."""
     hosts: list[RunningHost] = []
 
     def start(

@@ -1,4 +1,4 @@
-"""The local host's HTTP server over stored files, within the test's own process."""
+"""HTTP server of the local host with stored files, in the test process."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from shared.backends.embedded.file_links import FileLinks
 
 @asynccontextmanager
 async def serving_files(data_dir: Path) -> AsyncIterator[FileLinks]:
-    """Serve the files of a data directory and give what makes links to them."""
+    """Serve the files of a data directory and yield the builder of links."""
     listener = listen("127.0.0.1", 0)
     links = FileLinks(server_url("127.0.0.1", listener), data_dir / "files-key")
     server = Server(HttpApp(RouteTable(), Admin({}, {}), Files(data_dir / "blobs", links)), 1)

@@ -16,14 +16,14 @@ def test_defaults_without_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", '"x"'])
 def test_broken_host_json_is_refused(tmp_path: Path, text: str) -> None:
-    """A host.json that is no JSON object ends the start, naming the file."""
+    """An invalid host.json stops the start with the name of the file."""
     (tmp_path / "host.json").write_text(text)
     with pytest.raises(StartError, match=r"host\.json is not"):
         read_host_json(tmp_path)
 
 
 def test_settings_fill_in_binding_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """%NAME% stands for the app setting of that name, anywhere in a text; a missing one is named."""
+    """%NAME% is replaced by the app setting; a missing setting is named."""
     monkeypatch.setenv("HUB", "impulses")
     assert resolve_settings("a-%HUB%-%HUB%") == "a-impulses-impulses"
     with pytest.raises(StartError, match="NO_SUCH"):

@@ -1,4 +1,4 @@
-"""Event Hub triggers through a real host over the embedded hub."""
+"""Event Hub triggers on a host with the embedded hub."""
 
 import asyncio
 from collections.abc import Sequence
@@ -81,8 +81,8 @@ def committed(data_dir: Path, hub: str = "telemetry", group: str = "live") -> in
         reader.close()
 
 
-def test_batch_comes_with_its_metadata(start_host: Any) -> None:
-    """A batch reaches the function in order, with bodies as sent and the metadata that the Functions host gives."""
+def test_batch_has_its_metadata(start_host: Any) -> None:
+    """A function receives a batch in order, with unchanged bodies and the metadata of the Functions host."""
     host = start_host(BATCHES, HUB="impulses")
     send(host.data_dir, [b"one", b"\xff\x00"], "impulses")
     host.until(lambda: len(host.records()) == 1)
@@ -101,8 +101,8 @@ def test_batch_comes_with_its_metadata(start_host: Any) -> None:
         assert context["PartitionId"] == partition_for_key("key")
 
 
-def test_batches_keep_to_the_size_of_host_json(start_host: Any) -> None:
-    """No batch is larger than host.json allows, and together they hold every event once, in order."""
+def test_batches_respect_the_limit_of_host_json(start_host: Any) -> None:
+    """Batches respect the limit of host.json and contain every event once, in order."""
     host = start_host("", HUB="telemetry")
     send(host.data_dir, [str(number).encode() for number in range(25)])
     assert host.terminate() == 0
@@ -113,7 +113,7 @@ def test_batches_keep_to_the_size_of_host_json(start_host: Any) -> None:
 
 
 def test_cardinality_one_takes_events_singly(start_host: Any) -> None:
-    """A function of cardinality one is called for each event, with that event's metadata, as group $Default."""
+    """A function with cardinality one is called for each event with its metadata, in group $Default."""
     host = start_host(SINGLE)
     send(host.data_dir, [b"a", b"b"])
     host.until(lambda: committed(host.data_dir, group="$Default") == 2)
@@ -123,8 +123,8 @@ def test_cardinality_one_takes_events_singly(start_host: Any) -> None:
     ]
 
 
-def test_failed_batch_comes_again_until_taken(start_host: Any) -> None:
-    """Without a retry policy a failed batch is delivered again and again; its offset is committed once it is taken."""
+def test_failed_batch_is_repeated_until_success(start_host: Any) -> None:
+    """Without a retry policy a failed batch is repeated until it succeeds, and then committed."""
     host = start_host(FAILING.format(retry=""))
     send(host.data_dir, [b"bad"])
     host.until(lambda: len(host.records()) >= 2)
@@ -135,8 +135,8 @@ def test_failed_batch_comes_again_until_taken(start_host: Any) -> None:
     assert "cannot take it" in host.log()
 
 
-def test_retry_policy_ends_and_the_next_batch_comes(start_host: Any) -> None:
-    """After the declared retries a batch is given up, loudly, and checkpointed, as the Functions host does."""
+def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
+    """After its retries a batch is logged, dropped and committed, as on the Functions host."""
     retry = '@app.retry(strategy="fixed_delay", max_retry_count="2", delay_interval="00:00:00")'
     host = start_host(FAILING.format(retry=retry))
     send(host.data_dir, [b"bad"])
@@ -148,7 +148,7 @@ def test_retry_policy_ends_and_the_next_batch_comes(start_host: Any) -> None:
 
 
 def test_kill_redelivers_what_was_not_committed(start_host: Any) -> None:
-    """After kill -9 the batch in progress is delivered again, and none that was committed before."""
+    """After kill -9 the running batch is delivered again, and committed ones are not."""
     host = start_host(BLOCKING)
     send(host.data_dir, [b"taken"])
     host.until(lambda: committed(host.data_dir) == 1)
@@ -162,7 +162,7 @@ def test_kill_redelivers_what_was_not_committed(start_host: Any) -> None:
 
 
 def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
-    """On SIGTERM triggers end first: what they call in the host answers until then."""
+    """On SIGTERM the HTTP server stops after the triggers that call it."""
     host = start_host(CALLING)
     send(host.data_dir, [b"event"])
     assert host.process.wait(timeout=30) == 0
@@ -171,7 +171,7 @@ def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
 
 
 def test_batch_in_progress_ends_before_the_host_does(start_host: Any) -> None:
-    """On SIGTERM the batch in progress is finished and committed, and the host ends with 0."""
+    """On SIGTERM the running batch is finished and committed, and the host exits with 0."""
     host = start_host(BLOCKING)
     send(host.data_dir, [b"block"])
     host.until(lambda: host.records() == [["block"]])
@@ -181,8 +181,8 @@ def test_batch_in_progress_ends_before_the_host_does(start_host: Any) -> None:
     assert committed(host.data_dir) == 1
 
 
-def test_batch_that_does_not_end_is_left_uncommitted(start_host: Any) -> None:
-    """A batch that outlasts the drain does not keep the host alive, and is not committed."""
+def test_unfinished_batch_is_not_committed(start_host: Any) -> None:
+    """A batch that exceeds the drain time is not committed and does not block the exit."""
     host = start_host(BLOCKING)
     send(host.data_dir, [b"block"])
     host.until(lambda: host.records() == [["block"]])

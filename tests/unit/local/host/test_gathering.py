@@ -1,4 +1,4 @@
-"""Consumer groups whose events gather: a file for each connection and second, not for each handful of events."""
+"""Consumer groups that wait for more events after a partial batch."""
 
 import asyncio
 from pathlib import Path
@@ -19,21 +19,21 @@ FUNCTION = LoadedFunction("archive", "id", {"name": "events", "type": "eventHubT
 
 
 class ShutdownAtFirstPause(ShutdownSignal):
-    """The host stops when somebody first pauses, and knows for how long that was meant to be."""
+    """Shutdown at the first pause, with a record of the pauses."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pauses: list[float] = []
 
     async def wait_for(self, seconds: float) -> bool:
-        """Note the pause and stop."""
+        """Record the pause and stop."""
         self.pauses.append(seconds)
         self.set()
         return True
 
 
 async def test_events_gather_after_a_batch_that_was_not_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Full batches follow each other at once; only after one that was not full may events gather."""
+    """Only a partial batch is followed by a wait for more events."""
     delivered: list[int] = []
 
     async def invoke(_function: LoadedFunction, data: Any, **_: Any) -> None:

@@ -1,4 +1,4 @@
-"""The child process beside the host, with a stand-in for the embedded Kusto endpoint."""
+"""Child process of the host, with a script in place of the Kusto emulator."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ async def gone(pid: int) -> None:
 
 
 async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: KustoProcess) -> None:
-    """A child that is killed comes back at the same address."""
+    """A killed child is restarted at the same address."""
     address = await child.start()
     host, port = address.removeprefix("http://").split(":")
     stopping = ShutdownSignal()
@@ -61,7 +61,7 @@ async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: Ku
 
 
 async def test_stop_ends_the_child(tmp_path: Path, child: KustoProcess) -> None:
-    """After stop the child is gone; a second stop does nothing."""
+    """Stop ends the child; a second stop has no effect."""
     await child.start()
     await child.stop(5)
     await gone(pids(tmp_path)[0])

@@ -1,4 +1,4 @@
-"""How the host starts, refuses to start, and ends."""
+"""Start, failed start and shutdown of the host."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def get_in_background(url: str) -> tuple[threading.Thread, list[httpx.Response |
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_request_in_progress_is_answered_before_the_end(start_host: Any, number: int) -> None:
-    """After SIGTERM or Ctrl-C a request in progress gets its answer, and the host ends with 0."""
+    """After SIGTERM or Ctrl-C running requests complete, and the host exits with 0."""
     host = start_host(APP)
     thread, answers = get_in_background(f"{host.url}/slow/0.5")
     host.until(lambda: host.records() == ["begun"])
@@ -66,7 +66,7 @@ def test_request_in_progress_is_answered_before_the_end(start_host: Any, number:
 
 @pytest.mark.parametrize("path", ["slow/100", "stuck"])
 def test_request_without_end_does_not_keep_the_host(start_host: Any, path: str) -> None:
-    """A request that outlasts the drain, also one that blocks a thread, does not keep the host from ending with 0."""
+    """A request that exceeds the drain time, or blocks a thread, does not prevent exit code 0."""
     host = start_host(APP)
     thread, answers = get_in_background(f"{host.url}/{path}")
     host.until(lambda: bool(host.records()))
@@ -80,7 +80,7 @@ def test_request_without_end_does_not_keep_the_host(start_host: Any, path: str) 
 
 
 def test_app_sees_its_settings(start_host: Any, http: httpx.Client, tmp_path: Path) -> None:
-    """The app finds its settings in the environment; local.settings.json fills in what the environment leaves out."""
+    """The app reads settings from the environment; local.settings.json sets missing ones."""
     (tmp_path / "app").mkdir()
     values = {"FROM_FILE": "file", "FROM_BOTH": "file"}
     (tmp_path / "app" / "local.settings.json").write_text(json.dumps({"IsEncrypted": False, "Values": values}))
@@ -95,7 +95,7 @@ def test_app_sees_its_settings(start_host: Any, http: httpx.Client, tmp_path: Pa
 
 
 def test_standard_output_is_one_line(start_host: Any) -> None:
-    """Standard output carries the ready line and nothing else."""
+    """Standard output contains only the ready line."""
     host = start_host("print('imported')\n" + APP)
     assert host.terminate() == 0
     assert host.process.stdout.read() == ""
@@ -111,7 +111,7 @@ def console(req: func.HttpRequest) -> func.HttpResponse:
 
 
 def test_sign_in_link_is_not_printed_into_a_log(start_host: Any, tmp_path: Path) -> None:
-    """Where standard output is no terminal, no sign-in link is printed or made, and the command still makes one."""
+    """Without a terminal, no sign-in link is created; the command still creates one."""
     host = start_host(CONSOLE)
     assert not (tmp_path / "data" / "sign-in").exists()
     command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(host.data_dir)]
@@ -128,7 +128,7 @@ def test_sign_in_link_is_printed_on_request(start_host: Any) -> None:
 
 
 def test_sign_in_link_is_printed_to_a_terminal(start_host: Any) -> None:
-    """A terminal gets the ready line and then a sign-in link."""
+    """On a terminal the host prints the ready line and a sign-in link."""
     terminal, stdout = pty.openpty()
     with os.fdopen(terminal) as lines:
         host = start_host(CONSOLE, ready=False, stdout=stdout)
@@ -139,7 +139,7 @@ def test_sign_in_link_is_printed_to_a_terminal(start_host: Any) -> None:
 
 
 def test_log_is_json_lines(start_host: Any, http: httpx.Client) -> None:
-    """What the host logs on standard error is one JSON object a line."""
+    """The log on standard error has one JSON object per line."""
     host = start_host('@app.route(route="x")\nasync def x(req: func.HttpRequest) -> str:\n    raise ValueError("no")\n')
     assert http.get(f"{host.url}/x").status_code == 500
     assert host.terminate() == 0
@@ -147,8 +147,8 @@ def test_log_is_json_lines(start_host: Any, http: httpx.Client) -> None:
     assert (line["level"], line["function"]) == ("ERROR", "x")
 
 
-def test_port_in_use_is_said_in_one_line(start_host: Any) -> None:
-    """A second host on a port ends at once with 1 and one line that names the port."""
+def test_port_in_use_is_reported_in_one_line(start_host: Any) -> None:
+    """A second host on a port exits with 1 and one line with the port."""
     first = start_host(APP)
     port = int(first.url.rpartition(":")[2])
     second = start_host(APP, port=port, ready=False)
@@ -167,8 +167,8 @@ def test_port_in_use_is_said_in_one_line(start_host: Any) -> None:
         ('@app.timer_trigger(arg_name="t", schedule="@daily")\nasync def x(t: func.TimerRequest): ...', "@daily"),
     ],
 )
-def test_app_that_does_not_index_is_named(start_host: Any, source: str, reason: str) -> None:
-    """A function app that cannot be indexed ends the start with 1 and the real reason."""
+def test_invalid_app_is_reported(start_host: Any, source: str, reason: str) -> None:
+    """An invalid function app stops the start with exit code 1 and the reason."""
     host = start_host(source, ready=False)
     assert host.process.wait(timeout=30) == 1
     assert reason in host.log()
@@ -176,7 +176,7 @@ def test_app_that_does_not_index_is_named(start_host: Any, source: str, reason: 
 
 
 def test_failed_start_ends_the_query_engine_in_order(tmp_path: Path) -> None:
-    """A workspace file that cannot be read ends the start with 1; the query engine beside it does not count as dead."""
+    """An unreadable workspace file stops the start with 1, without an error of the query engine."""
     missing = tmp_path / "missing.yaml"
     command = [sys.executable, "-m", "local", "--port", "0", "--data-dir", str(tmp_path / "data")]
     environment = {name: value for name, value in os.environ.items() if name != "KUSTO_URI"}
@@ -197,7 +197,7 @@ def test_failed_start_ends_the_query_engine_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_TRACES_EXPORTER=zipkin"])
 def test_an_exporter_that_is_not_known_ends_the_start(tmp_path: Path, variable: str) -> None:
-    """What the telemetry variables ask for and there is not ends the start with 1, naming variable and value."""
+    """An unsupported telemetry exporter stops the start with 1, with variable and value."""
     name, value = variable.split("=")
     environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", name: value}
     command = [sys.executable, "-m", "local", "--port", "0", "--data-dir", str(tmp_path / "data")]
@@ -209,7 +209,7 @@ def test_an_exporter_that_is_not_known_ends_the_start(tmp_path: Path, variable: 
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_query_engine_ends_quietly(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  a case
-    """The query engine ends with 0 when its parent goes or asks it to, and what it says is JSON lines."""
+    """The query engine exits with 0 with its parent or on SIGTERM, and logs JSON lines."""
     command = [sys.executable, "-m", "emulators.kusto", "--data", str(tmp_path / "kusto"), "--port", "0"]
     with subprocess.Popen(
         [*command, "--hub", str(tmp_path / "hub.sqlite"), "--exit-with-parent"],
@@ -236,7 +236,7 @@ def test_query_engine_ends_quietly(tmp_path: Path, closed: bool) -> None:  # noq
 
 
 def test_server_logs_json(start_host: Any) -> None:
-    """What the HTTP server itself logs is JSON lines too."""
+    """The HTTP server logs JSON lines."""
     host = start_host(APP)
     thread, _ = get_in_background(f"{host.url}/slow/100")
     host.until(lambda: host.records() == ["begun"])
@@ -247,7 +247,7 @@ def test_server_logs_json(start_host: Any) -> None:
 
 
 def test_help_explains_itself() -> None:
-    """--help names every option with its environment variable and default."""
+    """--help lists every option with its environment variable and default."""
     command = [sys.executable, "-m", "local", "--help"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout
     for word in ("HOST; 127.0.0.1", "PORT; 7071", "DATA_DIR; .data", "WORKSPACE_FILE;", "--app", "--sign-in-link"):
@@ -255,7 +255,7 @@ def test_help_explains_itself() -> None:
 
 
 def test_host_without_event_hub_functions_still_has_a_hub(start_host: Any) -> None:
-    """The hub file is there from the start, so that other processes can read it."""
+    """The hub file exists after the start, so that other processes can read it."""
     host = start_host(APP)
     host.until((host.data_dir / "hub.sqlite").exists)
     reader = HubReader(host.data_dir / "hub.sqlite")

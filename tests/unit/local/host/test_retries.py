@@ -11,19 +11,19 @@ from local.host.worker_protocol import RpcRetryOptions
 
 @given(st.floats(0.1, 100), st.floats(0.1, 100), st.integers(0, 10_000))
 def test_delay_stays_within_its_bounds(minimum: float, span: float, retries: int) -> None:
-    """A delay is never above the maximum and never below four fifths of the minimum, after any retries."""
+    """A delay is between four fifths of the minimum and the maximum."""
     delay = RetryPolicy(-1, minimum, minimum + span).delay(retries)
     assert 0.8 * minimum <= delay <= minimum + span
 
 
 def test_policy_ends_after_its_count() -> None:
-    """A policy allows exactly its count of retries; -1 never ends."""
+    """A policy allows its number of retries; -1 has no limit."""
     assert [RetryPolicy(2, 1, 1).is_exhausted(retries) for retries in (0, 1, 2)] == [False, False, True]
     assert not RetryPolicy(-1, 1, 1).is_exhausted(10**9)
 
 
 def test_policies_of_the_worker_library() -> None:
-    """Both strategies are read; a function without a policy has none."""
+    """Both retry strategies are read; a policy is optional."""
     fixed = RpcRetryOptions(retry_strategy="fixed_delay", max_retry_count=3, delay_interval=timedelta(seconds=7))
     growing = RpcRetryOptions(
         retry_strategy="exponential_backoff",

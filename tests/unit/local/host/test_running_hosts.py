@@ -1,4 +1,4 @@
-"""Records of running hosts: found while the host lives, and believed only then."""
+"""Records of running hosts, valid only while the host runs."""
 
 import json
 import stat
@@ -19,7 +19,7 @@ async def x(req: func.HttpRequest) -> str:
 
 
 def test_a_record_lasts_as_long_as_its_host(tmp_path: Path) -> None:
-    """A host is found while it runs, and its record is removed when it ends."""
+    """A host is found while it runs; its record is removed at the end."""
     assert find_host(tmp_path) is None
     with record_host(tmp_path, ADDRESS):
         host = find_host(tmp_path)
@@ -32,7 +32,7 @@ def test_a_record_lasts_as_long_as_its_host(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_can_read_a_record(tmp_path: Path) -> None:
-    """Other users neither read nor lock a record."""
+    """Other users can neither read nor lock a record."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         assert stat.S_IMODE(record.stat().st_mode) == 0o600
@@ -40,7 +40,7 @@ def test_only_the_owner_can_read_a_record(tmp_path: Path) -> None:
 
 
 def test_a_record_without_a_lock_is_stale(tmp_path: Path) -> None:
-    """A record that no process holds is not believed, and the next host removes it."""
+    """A record without a lock is ignored, and the next host removes it."""
     folder = tmp_path / "hosts"
     folder.mkdir()
     (folder / "0.json").write_text(json.dumps({"address": "http://127.0.0.1:1"}))
@@ -54,7 +54,7 @@ def test_a_record_without_a_lock_is_stale(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "x"])
 def test_a_record_of_another_form_is_no_host(tmp_path: Path, content: str) -> None:
-    """A locked file that holds no address is not believed."""
+    """A locked file without an address is ignored."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         record.write_text(content)
@@ -62,7 +62,7 @@ def test_a_record_of_another_form_is_no_host(tmp_path: Path, content: str) -> No
 
 
 def test_a_record_that_others_can_write_is_no_host(tmp_path: Path) -> None:
-    """A locked record that another user can have written, or a link to one, is not believed."""
+    """A record that another user can write, or a link to a record, is ignored."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         target = record.rename(tmp_path / "elsewhere.json")
@@ -83,7 +83,7 @@ def test_hosts_of_one_folder_have_a_record_each(tmp_path: Path) -> None:
 
 
 def test_a_killed_host_is_not_found(start_host: Any, http: httpx.Client) -> None:
-    """A host records its address; after kill -9 the record is stale, and the next host replaces it."""
+    """After kill -9 the record of a host is stale, and the next host replaces it."""
     first = start_host(APP)
     found = find_host(first.data_dir)
     assert found is not None

@@ -1,4 +1,4 @@
-"""One host for a data directory, where the host carries the query engine."""
+"""Lock of a data directory with a query engine."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ async def x(req: func.HttpRequest) -> str:
 
 
 def test_second_host_is_refused_in_one_line(start_host: Any) -> None:
-    """A second host over a data directory ends with 1 and says which setting gives it a folder of its own."""
+    """A second host over a data directory exits with 1 and names the setting for another folder."""
     first = start_host(APP, KUSTO_URI="")
     second = start_host(APP, KUSTO_URI="", ready=False)
     assert second.process.wait(timeout=30) == 1
@@ -21,7 +21,7 @@ def test_second_host_is_refused_in_one_line(start_host: Any) -> None:
 
 
 def test_next_host_waits_for_one_that_ends(start_host: Any) -> None:
-    """A host that starts while its predecessor ends takes over, also from one that was killed."""
+    """A host takes over from one that is stopping or was killed."""
     first = start_host(APP, KUSTO_URI="")
     second = start_host(APP, KUSTO_URI="", ready=False)
     assert first.terminate() == 0
@@ -31,6 +31,6 @@ def test_next_host_waits_for_one_that_ends(start_host: Any) -> None:
 
 
 def test_hosts_with_a_query_engine_elsewhere_share_a_folder(start_host: Any) -> None:
-    """Where KUSTO_URI names an engine, nothing in the folder is one host's alone."""
+    """Hosts with an external engine (KUSTO_URI) can share a folder."""
     first, second = start_host(APP), start_host(APP)
     assert (first.terminate(), second.terminate()) == (0, 0)

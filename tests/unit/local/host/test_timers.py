@@ -1,4 +1,4 @@
-"""Timer functions through a real host."""
+"""Timer functions on a host."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ RARE = {"RARE": "0 0 0 29 2 *"}
 
 
 def test_timer_runs_when_asked(start_host: Any, http: httpx.Client) -> None:
-    """POST /admin/functions/{name} answers 202 and runs the timer once, not past due."""
+    """POST /admin/functions/{name} returns 202 and runs the timer once, not past due."""
     host = start_host(TIMERS, **RARE)
     host.until(lambda: host.records() == ["first"])
     assert http.post(f"{host.url}/admin/functions/rare", json={"input": ""}).status_code == 202
@@ -48,7 +48,7 @@ def test_timer_runs_when_asked(start_host: Any, http: httpx.Client) -> None:
 
 
 def test_admin_refuses_what_it_cannot_run(start_host: Any, http: httpx.Client) -> None:
-    """Unknown functions are 404, functions that are no timers 400, and web pages are refused."""
+    """Unknown functions return 404, other functions 400, and web pages are rejected."""
     host = start_host(TIMERS, **RARE)
     admin = f"{host.url}/admin/functions"
     assert http.post(f"{admin}/unknown").status_code == 404
@@ -61,7 +61,7 @@ def test_admin_refuses_what_it_cannot_run(start_host: Any, http: httpx.Client) -
 
 
 def test_schedule_runs_one_at_a_time(start_host: Any) -> None:
-    """A timer runs at each occurrence, and never while its last run is in progress; its failure stops nothing."""
+    """A timer runs at each occurrence without overlap; a failure does not stop the schedule."""
     host = start_host(TIMERS, **RARE)
     ran = host.data_dir / "often"
     host.until(lambda: ran.exists() and ran.read_text().count("end") >= 2)
@@ -72,7 +72,7 @@ def test_schedule_runs_one_at_a_time(start_host: Any) -> None:
 
 
 def test_missed_occurrence_is_past_due(start_host: Any) -> None:
-    """A timer whose occurrence passed while the host was down runs at the start, past due."""
+    """A timer with a missed occurrence runs at the start, past due."""
     host = start_host("", **RARE)
     assert host.terminate() == 0
     yesterday = datetime.now(UTC) - timedelta(days=1)
@@ -84,7 +84,7 @@ def test_missed_occurrence_is_past_due(start_host: Any) -> None:
 
 
 def test_unset_setting_is_named(start_host: Any) -> None:
-    """A schedule that names an app setting which is not set ends the start with that name."""
+    """A schedule with a missing app setting stops the start with its name."""
     host = start_host(TIMERS, ready=False)
     assert host.process.wait(timeout=30) == 1
     assert "RARE, which is not set" in host.log()

@@ -1,4 +1,4 @@
-"""Functions by trigger: which of them run."""
+"""Selection of functions by trigger."""
 
 import pytest
 
@@ -17,7 +17,7 @@ TIMER = {"type": "timerTrigger", "name": "timer", "schedule": "0 0 * * * *"}
 def test_a_disabled_function_does_not_run(
     monkeypatch: pytest.MonkeyPatch, setting: str, value: str, *, runs: bool
 ) -> None:
-    """An app setting disables one function, by the name that Azure gives it; the hub then waits for it no longer."""
+    """An app setting disables a function, and the hub no longer waits for it."""
     monkeypatch.setenv(setting, value)
     functions = [LoadedFunction("archive", "1", HUB, None), LoadedFunction("compaction", "2", TIMER, None)]
     triggers = sort_functions(functions, HostJson("", 100))
@@ -28,7 +28,7 @@ def test_a_disabled_function_does_not_run(
 
 @pytest.mark.parametrize(("group", "gathers"), [("archive", True), ("live", False)])
 def test_only_the_archive_lets_events_gather(group: str, *, gathers: bool) -> None:
-    """The archive writes a file for each connection of a batch; whoever passes events on takes them as they come."""
+    """Only the archive waits after a partial batch, because it writes a file per connection."""
     functions = [LoadedFunction(group, "1", HUB | {"consumerGroup": group}, None)]
     (setting,) = sort_functions(functions, HostJson("", 100)).event_hubs
     assert bool(setting.collect_seconds) == gathers

@@ -1,4 +1,4 @@
-"""HTTP through a real host: what functions see of a request, and what callers see of an answer."""
+"""HTTP requests and responses on a host."""
 
 import json
 import socket
@@ -84,7 +84,7 @@ def send_raw(url: str, request: bytes) -> bytes:
 
 
 def test_function_sees_the_request_as_sent(host: Any, http: httpx.Client) -> None:
-    """Method, raw URL, headers, parameters and body reach the function unchanged; names in the route are decoded."""
+    """The function receives method, URL, headers, parameters and body unchanged."""
     url = f"{host.url}/echo/a%20b%2Fc/x%C3%A9/y?q=1&q=2&empty=&p=%2B+"
     seen = http.post(url, content=b"\x00\xff", headers=[("X-Twice", "1"), ("X-Twice", "2")]).json()
     assert seen["method"] == "POST"
@@ -96,7 +96,7 @@ def test_function_sees_the_request_as_sent(host: Any, http: httpx.Client) -> Non
 
 
 def test_answer_reaches_the_caller_whole(host: Any, http: httpx.Client) -> None:
-    """Status, headers, several cookies and a binary body come back as the function made them."""
+    """The caller receives status, headers, cookies and a binary body of the function."""
     body = bytes(range(256)) * 5000
     answer = http.post(f"{host.url}/reflect", content=body)
     assert (answer.status_code, answer.content) == (201, body)
@@ -106,7 +106,7 @@ def test_answer_reaches_the_caller_whole(host: Any, http: httpx.Client) -> None:
 
 
 def test_chunked_body_is_whole(host: Any, http: httpx.Client) -> None:
-    """A body sent in chunks reaches the function in one piece."""
+    """A chunked body reaches the function as a whole."""
     answer = http.post(f"{host.url}/reflect", content=iter([b"a" * 70_000, b"b", b"c" * 70_000]))
     assert answer.content == b"a" * 70_000 + b"b" + b"c" * 70_000
 
@@ -122,7 +122,7 @@ def assert_problem(answer: httpx.Response, status: int, code: str, request_id: s
 
 @pytest.mark.parametrize("path", ["/none", "/echo/x", "/", "//echo/a/b", "/admin/host/status"])
 def test_unknown_path_is_a_404(host: Any, http: httpx.Client, path: str) -> None:
-    """A path without a function for the method answers a 404 problem that carries the caller's request id."""
+    """An unknown route returns a 404 problem with the caller's request id."""
     method = "PUT" if path == "/echo/x" else "GET"
     answer = http.request(method, host.url + path, headers={"x-request-id": "abc~1"})
     assert_problem(answer, 404, "ROUTE_NOT_FOUND", "abc~1")
@@ -151,7 +151,7 @@ def test_function_without_methods_takes_all(host: Any, http: httpx.Client, metho
     ],
 )
 def test_unclear_target_is_refused(host: Any, head: bytes) -> None:
-    """A request whose host or target is missing, double or not one is a 400 problem, and the connection ends."""
+    """A request with an invalid host or target returns a 400 problem, and the connection closes."""
     head_line, _, body = send_raw(host.url, head + b"X-Request-Id: mine\r\n\r\n").partition(b"\r\n\r\n")
     assert head_line.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert b"application/problem+json" in head_line
@@ -162,7 +162,7 @@ def test_unclear_target_is_refused(host: Any, head: bytes) -> None:
 
 @pytest.mark.parametrize("method", [b"FOO", b"get", b"NONSENSE"])
 def test_an_unknown_method_is_not_implemented(host: Any, method: bytes) -> None:
-    """What is HTTP but for its method is a 501 problem, and the connection ends."""
+    """An unknown method returns a 501 problem, and the connection closes."""
     head, _, body = send_raw(host.url, method + b" /any HTTP/1.1\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 501 Not Implemented\r\n")
     problem = json.loads(body)
@@ -171,7 +171,7 @@ def test_an_unknown_method_is_not_implemented(host: Any, method: bytes) -> None:
 
 @pytest.mark.parametrize("line", [b"GET /any HTTP/2.0", b"GET /any HTTP/0.9", b"FOO /any HTTP/9.9", b"PRI * HTTP/2.0"])
 def test_another_version_is_not_supported(host: Any, line: bytes) -> None:
-    """A request of another major version is a 505 problem, and the connection ends."""
+    """Another major HTTP version returns a 505 problem, and the connection closes."""
     head, _, body = send_raw(host.url, line + b"\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 505 HTTP Version Not Supported\r\n")
     problem = json.loads(body)
@@ -182,7 +182,7 @@ def test_another_version_is_not_supported(host: Any, line: bytes) -> None:
     "coding", [b"gzip", b"gzip, chunked", b"gzip\r\nTransfer-Encoding: chunked", b"identity,chunked"]
 )
 def test_another_transfer_coding_is_not_implemented(host: Any, coding: bytes) -> None:
-    """A body in a transfer coding beside chunked is a 501 problem, read by nobody."""
+    """A transfer coding other than chunked returns a 501 problem."""
     body = b"1\r\na\r\n0\r\n\r\n"
     sent = b"POST /any HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: " + coding + b"\r\n\r\n" + body
     head, _, told = send_raw(host.url, sent).partition(b"\r\n\r\n")
@@ -192,7 +192,7 @@ def test_another_transfer_coding_is_not_implemented(host: Any, coding: bytes) ->
 
 @pytest.mark.parametrize("coding", [b"chunked, gzip", b"chunked, chunked"])
 def test_a_body_without_a_known_end_is_refused(host: Any, coding: bytes) -> None:
-    """Where chunked is not the last coding, or there twice, nothing says where the body ends: 400."""
+    """A body without a known end is rejected with 400."""
     sent = b"POST /any HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: " + coding + b"\r\n\r\n"
     assert send_raw(host.url, sent).startswith(b"HTTP/1.1 400 ")
 
@@ -206,26 +206,26 @@ def test_a_body_without_a_known_end_is_refused(host: Any, coding: bytes) -> None
     ],
 )
 def test_host_of_the_target_goes_before_the_header(host: Any, target: bytes, url: str) -> None:
-    """An absolute request target names the host; in any other one the header does."""
+    """The host of an absolute request target overrides the header."""
     answer = send_raw(host.url, b"GET " + target + b" HTTP/1.1\r\nHost: mine\r\nConnection: close\r\n\r\n")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["url"] == url
 
 
 def test_head_has_no_body(host: Any, http: httpx.Client) -> None:
-    """HEAD answers with the headers of the function and no body, and the connection stays usable."""
+    """HEAD returns the headers without a body, and the connection stays open."""
     assert http.head(f"{host.url}/echo/a/b").headers["content-type"] == "application/json"
     assert http.get(f"{host.url}/echo/a/b").json()["method"] == "GET"
 
 
 def test_no_content_has_no_body(host: Any, http: httpx.Client) -> None:
-    """204 carries neither body nor length."""
+    """204 has neither body nor length."""
     answer = http.delete(f"{host.url}/nothing")
     assert (answer.status_code, answer.content, "content-length" in answer.headers) == (204, b"", False)
 
 
 @pytest.mark.parametrize("route", ["boom", "wrong", "cancelled", "exits"])
-def test_failure_shows_nothing(host: Any, http: httpx.Client, route: str) -> None:
-    """A function that raises, or answers what HTTP cannot carry, becomes a bare 500 problem; the log has the reason."""
+def test_failure_shows_no_details(host: Any, http: httpx.Client, route: str) -> None:
+    """A failed function returns a 500 problem without details; the log has the reason."""
     answer = http.get(f"{host.url}/{route}")
     assert_problem(answer, 500, "INTERNAL_ERROR", answer.headers["x-request-id"])
     assert "swordfish" not in answer.text
@@ -235,13 +235,13 @@ def test_failure_shows_nothing(host: Any, http: httpx.Client, route: str) -> Non
 
 
 def test_sync_function_runs_in_a_thread(host: Any, http: httpx.Client) -> None:
-    """A function without async answers too, and what it prints goes to the log, not to standard output."""
+    """A synchronous function works, and its output is in the log."""
     assert http.get(f"{host.url}/sync").text == "from a thread"
     host.until(lambda: "a stray print" in host.log())
 
 
 def test_body_over_the_limit_is_refused(host: Any) -> None:
-    """A body announced above 100 MB is refused with 413 before it is read."""
+    """A body above 100 MB is rejected with 413 before it is read."""
     request = b"POST /reflect HTTP/1.1\r\nHost: x\r\nContent-Length: 104857601\r\n\r\n"
     head, _, body = send_raw(host.url, request).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 413 ")
@@ -251,7 +251,7 @@ def test_body_over_the_limit_is_refused(host: Any) -> None:
 
 
 def test_caller_that_leaves_does_not_cancel(host: Any) -> None:
-    """A function runs to its end though the caller has closed the connection."""
+    """A function completes although the caller has disconnected."""
     parts = urlsplit(host.url)
     with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
         connection.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -259,15 +259,15 @@ def test_caller_that_leaves_does_not_cancel(host: Any) -> None:
     host.until(lambda: host.records() == ["begun", "finished"])
 
 
-def test_trace_goes_on(host: Any, http: httpx.Client) -> None:
-    """An invocation is given the caller's trace context, and none where the caller sent none that is sound."""
+def test_trace_context_is_forwarded(host: Any, http: httpx.Client) -> None:
+    """An invocation receives the caller's valid trace context."""
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     assert http.get(f"{host.url}/trace", headers={"traceparent": parent}).text == parent
     assert http.get(f"{host.url}/trace", headers={"traceparent": "junk"}).text == ""
 
 
-def test_route_prefix_stands_before_every_route(start_host: Any, http: httpx.Client) -> None:
-    """Routes begin with the prefix of host.json."""
+def test_route_prefix_applies_to_every_route(start_host: Any, http: httpx.Client) -> None:
+    """Routes start with the prefix of host.json."""
     host = start_host(ECHO, prefix="api/v2")
     assert http.get(f"{host.url}/api/v2/sync").status_code == 200
     assert http.get(f"{host.url}/sync").status_code == 404

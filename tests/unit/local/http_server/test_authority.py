@@ -1,4 +1,4 @@
-"""Which Host headers and request targets are taken."""
+"""Validation of Host headers and request targets."""
 
 from urllib.parse import urlsplit
 
@@ -14,7 +14,7 @@ from shared.errors import WorkspaceError
     "host", ["a", "a.example:80", "127.0.0.1:7071", "[::1]", "[::1]:7071", "a_b", "a%2Db", "a:", "a:65535"]
 )
 def test_host_and_port_are_taken(host: str) -> None:
-    """A name or address, with or without a port, names a host."""
+    """A name or address with an optional port is valid."""
     check_host([(b"host", host.encode())], "1.1")
 
 
@@ -27,26 +27,26 @@ def test_host_and_port_are_taken(host: str) -> None:
     ],
 )
 def test_other_text_is_refused(host: str) -> None:
-    """Whatever could be read as path, query, user or nothing is no host."""
+    """A host with a path, query or user is rejected."""
     with pytest.raises(WorkspaceError, match="host:port"):
         check_host([(b"host", host.encode("latin-1"))], "1.1")
 
 
 @given(st.binary(max_size=40))
 def test_taken_host_never_reaches_the_path(host: bytes) -> None:
-    """In a URL made from a host that is taken, path and query are the request's own."""
+    """A valid host cannot change the path and query of a URL."""
     try:
         check_host([(b"host", host)], "1.1")
     except WorkspaceError:
         return
     if host.startswith(b"["):
-        return  # the standard library refuses literals that are no address, and the rule below holds by the brackets
+        return  # the standard library rejects invalid literals
     parts = urlsplit(f"http://{host.decode('latin-1')}/path?query")
     assert (parts.path, parts.query, parts.username) == ("/path", "query", None)
 
 
-def test_host_is_there_once() -> None:
-    """HTTP/1.1 has exactly one Host header; HTTP/1.0 may have none."""
+def test_host_header_is_required_once() -> None:
+    """HTTP/1.1 requires one Host header; it is optional in HTTP/1.0."""
     check_host([], "1.0")
     for headers, version in (([], "1.1"), ([(b"host", b"a")] * 2, "1.1"), ([(b"host", b"a")] * 2, "1.0")):
         with pytest.raises(WorkspaceError, match="exactly once"):
@@ -65,7 +65,7 @@ def test_host_is_there_once() -> None:
     ],
 )
 def test_names_of_this_machine(host: str, *, here: bool) -> None:
-    """Loopback addresses and localhost mean this machine; a name that somebody else may point here does not."""
+    """Only loopback addresses and localhost refer to this machine."""
     assert is_loopback_host(host.encode()) is here
 
 
@@ -84,12 +84,12 @@ def test_names_of_this_machine(host: str, *, here: bool) -> None:
     ],
 )
 def test_absolute_target_is_split(target: bytes, expected: tuple[bytes | None, bytes]) -> None:
-    """The absolute form gives its host and the rest; every other form stays as it is."""
+    """The absolute form is split into host and target; other forms are unchanged."""
     assert split_target(target) == expected
 
 
 @pytest.mark.parametrize("target", [b"ftp://h/a", b"ws://h/a", b"httpx://h/a", b"file:///a", b"a+b://h"])
 def test_another_scheme_is_refused(target: bytes) -> None:
-    """Nothing but http and https names a resource of this host."""
+    """Only http and https are supported."""
     with pytest.raises(WorkspaceError, match="http or https"):
         split_target(target)

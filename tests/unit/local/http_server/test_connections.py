@@ -1,4 +1,4 @@
-"""Callers that stop in the middle, and callers that are too many."""
+"""Timeouts of incomplete requests and limits on connections."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ type Address = tuple[str, int]
 
 
 class App:
-    """Reads a whole body and answers its length, when it may."""
+    """Application that returns the length of the body."""
 
     def __init__(self) -> None:
         self.free = asyncio.Event()
@@ -73,7 +73,7 @@ async def address(app: App, limits: ConnectionLimits) -> AsyncIterator[Address]:
 
 
 async def exchange(address: Address, *parts: bytes, pause: float = 0) -> bytes:
-    """Send parts with a pause between them, and return all that comes until the host closes."""
+    """Send parts with pauses and return all data until the host closes."""
     reader, writer = await asyncio.open_connection(*address)
     try:
         for part in parts:
@@ -106,34 +106,34 @@ def problem(answer: bytes) -> dict[str, Any]:
     ],
 )
 async def test_half_a_request_ends_with_408(address: Address, half: bytes) -> None:
-    """A request that stops in its headers or body is answered 408, and the connection is closed."""
+    """An incomplete request returns 408, and the connection closes."""
     document = problem(await exchange(address, half))
     assert (document["status"], document["code"]) == (408, "REQUEST_TIMEOUT")
     assert document["type"] == "urn:oi:problem:request-timeout"
 
 
 async def test_408_carries_the_request_id(address: Address) -> None:
-    """The caller's request id comes back when it had arrived before the request stopped."""
+    """The 408 reply has the caller's request id."""
     half = b"POST /a HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\nContent-Length: 5\r\n\r\n"
     assert problem(await exchange(address, half))["traceId"] == "mine"
 
 
 async def test_function_is_freed_when_its_caller_stalls(app: App, address: Address) -> None:
-    """The application that waits for the rest of a body learns that it does not come."""
+    """An application that waits for a body is notified of the timeout."""
     await exchange(address, b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc")
     async with asyncio.timeout(DEADLINE):
-        while not app.gone:  # noqa: ASYNC110  counted, not signalled
+        while not app.gone:  # noqa: ASYNC110  a counter has no event
             await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("sent", [b"", b"\r\n"])
 async def test_connection_without_a_request_is_closed(address: Address, sent: bytes) -> None:
-    """A connection on which no request begins is closed without an answer."""
+    """A connection without a request is closed without a reply."""
     assert await exchange(address, sent) == b""
 
 
 async def test_headers_have_one_time_for_all(address: Address) -> None:
-    """A byte now and then does not keep headers open."""
+    """Slow bytes do not extend the time for headers."""
     reader, writer = await asyncio.open_connection(*address)
     writer.write(b"GET /a HTTP/1.1\r\nX-Slow: ")
     async with asyncio.timeout(DEADLINE):
@@ -146,7 +146,7 @@ async def test_headers_have_one_time_for_all(address: Address) -> None:
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=1.0)])
 async def test_slow_body_that_goes_on_is_whole(address: Address) -> None:
-    """A body may take longer than the limit as long as something comes."""
+    """A slow body is accepted while data arrive."""
     head = b"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\n"
     answer = await exchange(address, head, *[b"x"] * 6, pause=0.25)
     assert answer.startswith(b"HTTP/1.1 200 ")
@@ -154,7 +154,7 @@ async def test_slow_body_that_goes_on_is_whole(address: Address) -> None:
 
 
 async def test_time_of_the_application_is_not_the_callers(app: App, address: Address) -> None:
-    """While the application works nothing ends, also not a pipelined half request behind it."""
+    """No timeout applies while the application works."""
     app.free.clear()
     loop = asyncio.get_running_loop()
     loop.call_later(1.0, app.free.set)
@@ -165,7 +165,7 @@ async def test_time_of_the_application_is_not_the_callers(app: App, address: Add
 
 
 async def test_garbage_behind_a_request_is_no_answer_to_it(app: App, address: Address) -> None:
-    """What is not HTTP closes a connection that waits for an earlier answer; it does not take the answer's place."""
+    """Invalid data after a request close the connection without a reply."""
     app.free.clear()
     assert await exchange(address, WHOLE + b"\x00\x01\r\n\r\n") == b""
     app.free.set()
@@ -174,7 +174,7 @@ async def test_garbage_behind_a_request_is_no_answer_to_it(app: App, address: Ad
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
 async def test_one_connection_too_many_is_refused(app: App, address: Address) -> None:
-    """While all connections are busy, a further one gets 503 with Retry-After; when one closes, the next is served."""
+    """At the limit of busy connections, a new one is rejected with 503 and Retry-After."""
     app.free.clear()
     busy = [await asyncio.open_connection(*address) for _ in range(3)]
     for _, writer in busy:
@@ -191,14 +191,14 @@ async def test_one_connection_too_many_is_refused(app: App, address: Address) ->
         writer.close()
         await writer.wait_closed()
     async with asyncio.timeout(DEADLINE):
-        while not (await exchange(address, LAST)).startswith(b"HTTP/1.1 200"):  # noqa: ASYNC110  the host's own end
+        while not (await exchange(address, LAST)).startswith(b"HTTP/1.1 200"):  # noqa: ASYNC110  the host closes connections later
             await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
 @pytest.mark.parametrize("begun", [b"", b"GET /a HTTP/1.1\r\nX-Slow: ", HALF_BODY])
-async def test_a_silent_connection_gives_way(address: Address, begun: bytes) -> None:
-    """At the cap, the connection that was silent for longest is closed for a new one that sends a request."""
+async def test_an_idle_connection_is_replaced(address: Address, begun: bytes) -> None:
+    """At the limit, the longest idle connection is closed for a new one."""
     silent = []
     for _ in range(3):
         reader, writer = await asyncio.open_connection(*address)
@@ -214,7 +214,7 @@ async def test_a_silent_connection_gives_way(address: Address, begun: bytes) -> 
 
 
 async def test_streams_leave_connections_to_requests() -> None:
-    """Four fifths of the connections may be WebSockets: one more is refused, and requests are served all the while."""
+    """Four fifths of the connections can be WebSockets; requests are still served."""
 
     async def serve(scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -239,15 +239,15 @@ async def test_streams_leave_connections_to_requests() -> None:
         assert (await exchange((host, port), LAST)).startswith(b"HTTP/1.1 200")
         await streams[0].close()
         async with asyncio.timeout(DEADLINE):
-            while len(server.server_state.connections) > 3:  # noqa: ASYNC110  the host's own end
+            while len(server.server_state.connections) > 3:  # noqa: ASYNC110  the host closes connections later
                 await asyncio.sleep(0.01)
         await stack.enter_async_context(connect(url, proxy=None))
     server.should_exit = True
     await serving
 
 
-async def test_kept_connection_is_not_a_stalled_one(address: Address) -> None:
-    """A connection that is kept for a next request outlives the limit of a request."""
+async def test_idle_connection_has_no_request_timeout(address: Address) -> None:
+    """An idle connection between requests has no request timeout."""
     with socket.create_connection(address) as connection:
         connection.setblocking(False)
         loop = asyncio.get_running_loop()
@@ -258,7 +258,7 @@ async def test_kept_connection_is_not_a_stalled_one(address: Address) -> None:
 
 
 async def test_trailers_are_dropped(app: App, address: Address) -> None:
-    """Nothing behind a chunked body is among the headers, also of a request that follows on the connection."""
+    """Trailers do not become headers of this or the next request."""
     chunked = (
         b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nAuthorization: x\r\n\r\n"
     )

@@ -1,4 +1,4 @@
-"""Stored files over HTTP: ranges, validators, and what is not served."""
+"""Stored files over HTTP: ranges, ETags and errors."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -17,14 +17,14 @@ CONTENT = bytes(range(256)) * 4000
 
 @pytest.fixture
 async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
-    """What makes links that a running server takes."""
+    """Return the builder of links for a running server."""
     async with serving_files(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
 async def url(tmp_path: Path, links: FileLinks) -> str:
-    """A link to a stored file."""
+    """Return a link to a stored file."""
     store = FolderBlobStore(tmp_path / "blobs" / "downloads", links)
     await store.create("job/rig.csv", CONTENT)
     return await store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
@@ -32,7 +32,7 @@ async def url(tmp_path: Path, links: FileLinks) -> str:
 
 @pytest.fixture
 async def anyone() -> AsyncIterator[httpx.AsyncClient]:
-    """A caller without a token."""
+    """Return a client without a token."""
     async with httpx.AsyncClient() as client:
         yield client
 
@@ -54,7 +54,7 @@ async def anyone() -> AsyncIterator[httpx.AsyncClient]:
     ],
 )
 async def test_ranges(anyone: httpx.AsyncClient, url: str, wanted: str, status: int, first: int, end: int) -> None:
-    """One range is served as such, what is no range is passed over, and one beyond the end is refused."""
+    """One range is served, invalid ranges are ignored, and ranges after the end are rejected."""
     reply = await anyone.get(url, headers={"Range": wanted})
     assert (reply.status_code, reply.content) == (status, CONTENT[first:end])
     if status == 416:
@@ -62,7 +62,7 @@ async def test_ranges(anyone: httpx.AsyncClient, url: str, wanted: str, status: 
 
 
 async def test_validators(anyone: httpx.AsyncClient, url: str) -> None:
-    """What a caller has already is not sent again, and a range of another version is the whole file."""
+    """Unchanged files return 304, and a range of another version returns the whole file."""
     etag = (await anyone.get(url)).headers["etag"]
     assert (await anyone.get(url, headers={"If-None-Match": f'"x", {etag}'})).status_code == 304
     assert (await anyone.get(url, headers={"Range": "bytes=0-1", "If-Range": etag})).status_code == 206
@@ -72,7 +72,7 @@ async def test_validators(anyone: httpx.AsyncClient, url: str) -> None:
 
 
 async def test_refusals(anyone: httpx.AsyncClient, links: FileLinks, url: str) -> None:
-    """A refusal is a problem document with a code of its own."""
+    """Each error has its own code."""
     later = datetime.now(UTC) + timedelta(minutes=5)
     gone = links.create(FileLink("downloads", "job/gone.csv", "gone.csv", later))
     base = url.partition("/files/")[0]
@@ -96,7 +96,7 @@ async def test_refusals(anyone: httpx.AsyncClient, links: FileLinks, url: str) -
 async def test_even_a_signed_name_stays_among_the_blobs(
     anyone: httpx.AsyncClient, links: FileLinks, url: str, container: str, name: str
 ) -> None:
-    """Nothing but blobs is reached, though the signature be right."""
+    """A signed link can reach only blobs."""
     signed = links.create(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
     path = f"/files/{quote(container, safe='')}/{quote(name, safe='')}?{signed.partition('?')[2]}"
     assert (await anyone.get(url.partition("/files/")[0] + path)).status_code in {403, 404}

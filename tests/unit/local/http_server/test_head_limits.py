@@ -1,4 +1,4 @@
-"""What a caller may send before a body."""
+"""Limits of the request target and headers."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, h
 
 @given(st.lists(st.integers(1, MAX_TARGET), min_size=1, max_size=6))
 def test_a_target_counts_in_however_many_parts(parts: list[int]) -> None:
-    """The refusal comes with the part that goes over the limit, and not before."""
+    """The target is rejected at the part that exceeds the limit."""
     sizes, total = HeadSizeCounter(), 0
     sizes.begin()
     for part in parts:
@@ -28,7 +28,7 @@ def test_a_target_counts_in_however_many_parts(parts: list[int]) -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(0, 12_000)), max_size=MAX_HEADERS + 5))
 def test_headers_count_by_number_and_size(headers: list[tuple[int, int]]) -> None:
-    """The refusal comes with the header that is one too many, or goes over the size."""
+    """Headers are rejected at the one that exceeds the number or size."""
     sizes, total = HeadSizeCounter(), 0
     sizes.begin()
     for number, (name, value) in enumerate(headers, 1):
@@ -42,8 +42,8 @@ def test_headers_count_by_number_and_size(headers: list[tuple[int, int]]) -> Non
         sizes.add_header(b"n" * name, b"v" * value)
 
 
-def test_each_request_counts_anew() -> None:
-    """A connection serves any number of requests, each with headers of its own."""
+def test_each_request_has_its_own_limits() -> None:
+    """Limits apply to each request of a connection separately."""
     sizes = HeadSizeCounter()
     for _ in range(5):
         sizes.begin()
@@ -52,8 +52,8 @@ def test_each_request_counts_anew() -> None:
             sizes.add_header(b"%d" % number, b"")
 
 
-def test_bytes_that_give_nothing_are_limited() -> None:
-    """What the parser was fed without giving anything out may not grow; anything given out starts the count anew."""
+def test_buffered_input_is_limited() -> None:
+    """Buffered input without output is limited; output resets the counter."""
     sizes = HeadSizeCounter()
     assert sizes.add_data(MAX_HEADER_BYTES)
     sizes.note_output()

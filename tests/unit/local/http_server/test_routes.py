@@ -1,4 +1,4 @@
-"""Route templates: which function a path finds, and what its names stand for."""
+"""Route templates and route parameters."""
 
 import pytest
 from hypothesis import given
@@ -42,18 +42,18 @@ def found(routes: RouteTable, path: str, method: str = "GET") -> tuple[str, dict
     ],
 )
 def test_most_specific_template_wins(path: str, expected: tuple[str, dict[str, str]] | None) -> None:
-    """A literal wins over a mixed segment, that over a parameter, that over the rest; case does not count."""
+    """Precedence is literal, mixed, parameter, catch-all; matching ignores case."""
     assert found(table("a/{*rest}", "a/{id}", "a/v{n}.json", "a/b"), path) == expected
 
 
 def test_search_goes_back_from_a_dead_end() -> None:
-    """A path that follows a literal into nowhere is still found through a parameter."""
+    """Matching backtracks from a literal to a parameter."""
     routes = table("x/literal/end", "x/{id}/other")
     assert found(routes, "/x/literal/other") == ("x/{id}/other", {"id": "literal"})
 
 
 def test_other_method_finds_the_next_template() -> None:
-    """A template whose methods do not fit is passed over, and a template without methods takes all."""
+    """A template with other methods is skipped; one without methods accepts all."""
     routes = table("a", "{any}", a=["POST"])
     assert found(routes, "/a", "POST") == ("a", {})
     assert found(routes, "/a", "GET") == ("{any}", {"any": "a"})
@@ -68,28 +68,28 @@ def test_optional_parameter_may_be_missing() -> None:
 
 
 def test_prefix_and_root() -> None:
-    """The prefix stands before every route; an empty route is the prefix itself."""
+    """Every route starts with the prefix; an empty route is the prefix itself."""
     assert found(table("", prefix="api"), "/api") == ("", {})
     assert found(table("", prefix=""), "/") == ("", {})
 
 
 @pytest.mark.parametrize("template", ["{id:int}", "{}", "{a b}", "{1}", "x{", "{a}}", "{*}"])
 def test_unknown_forms_are_refused(template: str) -> None:
-    """A template that this host would route differently from Azure does not start."""
+    """An unsupported template stops the start."""
     with pytest.raises(StartError):
         table(template)
 
 
 @given(st.text())
 def test_any_path_gets_an_answer(text: str) -> None:
-    """No path raises, and the rest of a path is found whatever it holds."""
+    """A catch-all route matches any path."""
     routes = table("{*rest}")
     assert routes.match("/" + text, "GET") is not None
 
 
 @pytest.mark.parametrize(("first", "second"), [("a/{x}", "A/{y}/"), ("a", "a"), ("a/{*x}", "a/{*y}")])
 def test_two_functions_with_one_route_stop_the_start(first: str, second: str) -> None:
-    """Two functions that take the same method at the same route are rejected, as the cloud's host rejects them."""
+    """Two functions with the same method and route are rejected, as on the Functions host."""
     with pytest.raises(StartError, match="have the same method"):
         table(first, second)
 

@@ -1,4 +1,4 @@
-"""Replaying CSV files over HTTP, against a service that is one in every respect that matters here."""
+"""Replay of CSV files over HTTP to a simulated service."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ TIME = "2026-01-05T08:00:00Z"
 
 
 class TargetService:
-    """Issues tokens for the key, takes telemetry, and fails as told."""
+    """Simulated service that issues tokens, accepts telemetry and can fail."""
 
     def __init__(self) -> None:
         self.messages: dict[str, dict[str, Any]] = {}
@@ -45,7 +45,7 @@ class TargetService:
         self.url = ""
 
     async def health(self, request: web.Request) -> web.Response:  # noqa: ARG002  the handler's signature
-        """Answer that the service lives."""
+        """Return 200."""
         return web.json_response({})
 
     @web.middleware
@@ -64,7 +64,7 @@ class TargetService:
         return web.json_response({"Token": f"t{self.tokens}", "ExpiresAt": "2026-01-01T00:00:00Z"})
 
     async def telemetry(self, request: web.Request) -> web.Response:
-        """Take an array, or fail as told: None drops the connection after taking it."""
+        """Accept an array or fail; None drops the connection after the messages are stored."""
         if request.headers["Authorization"] != f"Bearer t{self.tokens}":
             return web.json_response({"code": "UNAUTHORIZED"}, status=401)
         array = json.loads(await request.read(), parse_float=Decimal)
@@ -83,7 +83,7 @@ class TargetService:
 
 @pytest.fixture
 async def service() -> AsyncIterator[TargetService]:
-    """A service on a port of its own."""
+    """Return a running service."""
     made = TargetService()
     app = web.Application(client_max_size=2**20, middlewares=[made.count])
     app.router.add_get("/healthz", made.health)
@@ -116,7 +116,7 @@ async def _replay(file: CsvFile, service: TargetService, pace: Pace | None = Non
 
 
 async def test_rows_become_messages(tmp_path: Path, service: TargetService) -> None:
-    """Numbers stay as written, empty cells are left out, the time column becomes the timestamp, text stays text."""
+    """Numbers are unchanged, empty cells omitted, and the time column becomes the timestamp."""
     text = (
         "ts;Pressure;State;Note;Big\n"
         "2026-01-05 08:00:00;1.50;on;;18446744073709551617\n"
@@ -148,7 +148,7 @@ async def test_rows_become_messages(tmp_path: Path, service: TargetService) -> N
 
 @given(st.decimals(allow_nan=False, allow_infinity=False).map(str) | st.text(st.characters(codec="utf-8")))
 def test_any_cell(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
-    """Any cell becomes JSON: a number with its own digits where it is one, else the same text."""
+    """Any cell becomes a JSON number with its digits, or a string."""
     quoted = cell.replace('"', '""')
     path = _file(tmp_path_factory.getbasetemp(), "")
     path.write_bytes(f'timestamp,v\n{TIME},"{quoted}"\n'.encode())
@@ -158,7 +158,7 @@ def test_any_cell(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
 
 
 async def test_replaying_twice_changes_nothing(tmp_path: Path, service: TargetService) -> None:
-    """Ids depend on the content, so a second replay sends the same messages, also of a renamed file."""
+    """A second replay sends the same messages, also from a renamed file."""
     path = _file(tmp_path, _numbers(1200))
     assert await _replay(CsvFile(path, RIG), service, Pace(batch=100)) == 1200
     first = dict(service.messages)
@@ -175,7 +175,7 @@ def _ids(path: Path, **options: Any) -> list[str]:
 
 
 def test_ids_are_of_the_content(tmp_path: Path) -> None:
-    """Connection, device, time and values make the id; file names, order of rows and of columns do not."""
+    """The message id depends on connection, device, time and values only."""
     text = f"timestamp,a,b\n{TIME},1,x\n{TIME},2,x\n"
     first = _ids(_file(tmp_path, text, "a/0.csv"))
     assert len(set(first)) == 2
@@ -188,12 +188,12 @@ def test_ids_are_of_the_content(tmp_path: Path) -> None:
         _ids(_file(tmp_path, text.replace(",x", ",y"))),
     ]
     assert len({*first, *(each for other in others for each in other)}) == 12
-    # A device that the service would fill in is the same as one that is written.
+    # The default device of the service yields the same id.
     assert _ids(_file(tmp_path, text), device="rig") == first
 
 
 def test_repeated_rows_are_counted(tmp_path: Path) -> None:
-    """Identical rows of all files are left out and counted; rows with a messageId of their own count by it."""
+    """Repeated rows of all files are skipped and counted; a messageId identifies a row."""
     one = CsvFile(_file(tmp_path, f"timestamp,a\n{TIME},1\n{TIME},1\n{TIME},2\n", "a/0.csv"), RIG)
     two = CsvFile(_file(tmp_path, f"timestamp,a\n{TIME},2\n{TIME},3\n", "b/0.csv"), RIG)
     own = CsvFile(_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},1,m\n{TIME},1,n\n"), RIG)
@@ -203,7 +203,7 @@ def test_repeated_rows_are_counted(tmp_path: Path) -> None:
 
 
 def test_one_id_for_different_rows_is_refused(tmp_path: Path) -> None:
-    """Two rows with the same messageId and different content are refused, since the service would store one."""
+    """Two rows with the same messageId and different content are rejected."""
     file = CsvFile(_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},2,m\n"), RIG)
     with pytest.raises(FileError, match=r"row 2 has the messageId of another row with different content \(.*row 1\)"):
         replay.check_files([file])
@@ -214,7 +214,7 @@ def _busy(**headers: str) -> web.Response:
 
 
 async def test_failures_on_the_way(tmp_path: Path, service: TargetService) -> None:
-    """Throttling, an outage and a connection dropped after the service took the rows are all got over."""
+    """Throttling, an outage and a lost reply are retried."""
     file = CsvFile(_file(tmp_path, _numbers(40)), RIG)
     service.failures = [_busy(**{"Retry-After": "0"}), web.Response(status=503), None, _busy()]
     assert await _replay(file, service, Pace(batch=10, concurrency=2)) == 40
@@ -223,7 +223,7 @@ async def test_failures_on_the_way(tmp_path: Path, service: TargetService) -> No
 
 
 async def test_token_refresh(tmp_path: Path, service: TargetService) -> None:
-    """A token that is refused is replaced once, by one that all requests share."""
+    """A rejected token is replaced once, for all requests."""
     file = CsvFile(_file(tmp_path, _numbers(40)), RIG)
     rejected = web.json_response({"code": "UNAUTHORIZED"}, status=401)
     service.failures = [web.Response(), rejected]
@@ -232,7 +232,7 @@ async def test_token_refresh(tmp_path: Path, service: TargetService) -> None:
 
 
 async def test_refusals_end_the_replay(tmp_path: Path, service: TargetService) -> None:
-    """What the service refuses ends the replay with its reason and the rows; an unknown key says so without the key."""
+    """A rejection ends the replay with its reason and rows; an error does not show the key."""
     file = CsvFile(_file(tmp_path, _numbers(40)), RIG)
     service.failures = [
         web.Response(),
@@ -247,21 +247,21 @@ async def test_refusals_end_the_replay(tmp_path: Path, service: TargetService) -
 
 
 async def test_gives_up(tmp_path: Path, service: TargetService) -> None:
-    """A service that is down for ten attempts ends the replay."""
+    """The replay fails after ten attempts."""
     service.failures = [_busy(**{"Retry-After": "0"}) for _ in range(10)]
     with pytest.raises(ReplayError, match="after 10 attempts: 429 THROTTLED"):
         await _replay(CsvFile(_file(tmp_path, _numbers(1)), RIG), service)
 
 
 async def test_wide_rows(tmp_path: Path, service: TargetService) -> None:
-    """Batches stay below the size of body that the service takes."""
+    """Batches are smaller than the body limit of the service."""
     file = CsvFile(_file(tmp_path, "timestamp,b\n" + f"{TIME},{'x' * 100_000}\n" * 30), RIG)
     assert await _replay(file, service) == 30
     assert max(service.arrays) == 8
 
 
 async def test_pace(tmp_path: Path) -> None:
-    """With a speed, rows that are due together travel together, and the others wait."""
+    """With a speed, rows are sent at their due times."""
     text = "timestamp,a\n" + "".join(f"2026-01-05T08:00:{second:02d}Z,1\n" for second in (0, 0, 1, 30, 30))
     file = CsvFile(_file(tmp_path, text), RIG)
     started = asyncio.get_running_loop().time()
@@ -305,13 +305,13 @@ async def test_pace(tmp_path: Path) -> None:
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, file: dict[str, Any], message: str) -> None:
-    """A file that is not what was said is refused with the column or the row that is wrong."""
+    """An invalid file is rejected with its column or row."""
     with pytest.raises(FileError, match=message):
         list(CsvFile(_file(tmp_path, text), RIG, **file).rows())
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """A missing file, one that is not a file, and one that is not UTF-8 are refused by name."""
+    """Unreadable files are rejected by name."""
     with pytest.raises(FileError, match="not a regular file"):
         list(CsvFile(tmp_path, RIG).rows())
     with pytest.raises(FileError, match="No such file"):
@@ -322,7 +322,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_own_ids(tmp_path: Path) -> None:
-    """A file's own columns messageId and deviceId count, as texts, before what the command line says."""
+    """The columns messageId and deviceId override the command line."""
     (row,) = CsvFile(_file(tmp_path, f"timestamp,messageId,deviceId\n{TIME},7,8\n"), RIG, device="d").rows()
     assert json.loads(row.message) == {"messageId": "7", "deviceId": "8", "timestamp": "2026-01-05T08:00:00.000000Z"}
     assert row.moment == datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -335,7 +335,7 @@ def _target(**source: str) -> ReplayTarget:
 @pytest.mark.parametrize("form", ["rfc3339", "epochSeconds", "epochMilliseconds"])
 @given(moment=st.datetimes(timezones=st.just(UTC)))
 def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form: str, moment: datetime) -> None:
-    """Time, device and id stand where the connection's pointers lead, and the service lifts exactly these."""
+    """Messages have time, device and id at the connection's pointers."""
     target = _target(
         timestampPointer="/head/at",
         messageIdPointer="/head/id",
@@ -350,7 +350,7 @@ def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form:
 
 
 def test_columns_that_a_pointer_would_take(tmp_path: Path) -> None:
-    """A column where a pointer leads is refused, unless it is the time."""
+    """A column at a pointer is rejected, unless it is the time column."""
     path = _file(tmp_path, f"timestamp,ts\n{TIME},{TIME}\n")
     target = _target(timestampPointer="/ts")
     with pytest.raises(FileError, match="does not store the column 'ts' as data"):
@@ -369,13 +369,13 @@ def test_columns_that_a_pointer_would_take(tmp_path: Path) -> None:
     ],
 )
 def test_pointers_that_no_row_can_satisfy(source: dict[str, str]) -> None:
-    """A connection that lifts no time or id, or two from one place, is refused."""
+    """A connection with empty or overlapping pointers is rejected."""
     with pytest.raises(ReplayError, match=r"^rig: "):
         _target(**source)
 
 
 def test_devices_need_a_pointer(tmp_path: Path) -> None:
-    """A device that the connection would not lift is refused."""
+    """A device id without a pointer is rejected."""
     path, target = _file(tmp_path, _numbers(1)), _target(deviceIdPointer="")
     assert len(list(CsvFile(path, target).rows())) == 1
     with pytest.raises(FileError, match="no pointer for the device id"):
@@ -383,7 +383,7 @@ def test_devices_need_a_pointer(tmp_path: Path) -> None:
 
 
 async def test_a_key_goes_to_the_running_host_only(tmp_path: Path, service: TargetService) -> None:
-    """Once the host has ended, nothing is sent to the process that has its port, also while another host runs."""
+    """Nothing is sent to another process on the port of a stopped host."""
     local = LocalService(tmp_path)
     with pytest.raises(NoHostError, match="--url"):
         local.locate()
@@ -400,7 +400,7 @@ async def test_a_key_goes_to_the_running_host_only(tmp_path: Path, service: Targ
 
 
 async def test_a_host_that_comes_back_elsewhere_is_found(tmp_path: Path, service: TargetService) -> None:
-    """A replay goes on at the address of the host that replaces one that ended."""
+    """A replay continues at the address of a new host."""
     local = LocalService(tmp_path)
     with record_host(tmp_path, "http://127.0.0.1:1"):
         assert local.locate().address == "http://127.0.0.1:1"
@@ -409,7 +409,7 @@ async def test_a_host_that_comes_back_elsewhere_is_found(tmp_path: Path, service
 
 
 async def test_a_service_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A port without a listener, and a process that accepts and says nothing, are told apart from a service."""
+    """A closed port and a silent process fail the probe."""
     monkeypatch.setattr(replay_client, "_PROBE_TIMEOUT", aiohttp.ClientTimeout(total=0.05))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         async with checked_session() as session:
@@ -418,8 +418,8 @@ async def test_a_service_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -
                     await TelemetryClient(session, RemoteService(f"http://127.0.0.1:{port}"), "rig", KEY).probe()
 
 
-def test_keys_are_looked_for_where_the_host_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key file is that of DATA_DIR, unless another is named."""
+def test_default_key_file_is_in_the_data_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default key file is in DATA_DIR."""
     needed = ["rig.csv", "press.csv", "--connection", "rig", "--time-column", "t"]
     monkeypatch.setenv("DATA_DIR", "/srv/plant")
     assert replay.parse(needed).key_file == Path("/srv/plant/keys.json")
@@ -430,7 +430,7 @@ def test_keys_are_looked_for_where_the_host_keeps_them(monkeypatch: pytest.Monke
 
 
 def test_api_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key comes from the environment, else from the key file's entry of the principal."""
+    """The key is read from the environment, else from the key file."""
     monkeypatch.delenv("OI_API_KEY", raising=False)
     keys = tmp_path / "keys.json"
     with pytest.raises(ReplayError, match="cannot be read"):
@@ -456,7 +456,7 @@ def test_api_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_wrong_options(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A wrong option ends with 2 and its name."""
+    """An invalid option exits with 2 and its name."""
     with pytest.raises(SystemExit) as caught:
         replay.main(["rig.csv", "--connection", "rig", *arguments])
     assert caught.value.code == 2
@@ -466,7 +466,7 @@ def test_wrong_options(arguments: list[str], capsys: pytest.CaptureFixture[str])
 async def test_command(
     tmp_path: Path, service: TargetService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command sums up what was accepted and ends with 0; an error ends with 1, and neither shows the key."""
+    """The command prints a summary and exits with 0, or with 1 after an error; it never shows the key."""
     monkeypatch.setenv("OI_API_KEY", KEY)
     paths = [str(_file(tmp_path, _numbers(count), f"{count}/0.csv")) for count in (2, 3)]
     command = [*paths, "--connection", "rig", "--url", service.url]
@@ -485,7 +485,7 @@ async def test_command(
 async def test_command_without_a_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a running host over the data directory the command ends with 1 and says how to start one."""
+    """Without a running host the command exits with 1 and a hint."""
     monkeypatch.setenv("OI_API_KEY", KEY)
     command = [str(_file(tmp_path, _numbers(1))), "--connection", "rig", "--data-dir", str(tmp_path)]
     assert await asyncio.to_thread(replay.main, command) == 1

@@ -1,4 +1,4 @@
-"""Sign-in codes of the local host: for one use, for a while, for one process."""
+"""Sign-in codes of the local host."""
 
 import asyncio
 import stat
@@ -20,23 +20,23 @@ def codes(tmp_path: Path) -> SignInCodes:
 
 
 async def test_code_works_once(codes: SignInCodes) -> None:
-    """A code gives its member once."""
+    """A code is valid once."""
     code = await codes.make("viewer@t")
     assert await codes.take(code) == "viewer@t"
     assert await codes.take(code) is None
 
 
 @pytest.mark.parametrize("code", ["", "x", "../address", "\ud800", "a" * 10_000])
-async def test_other_texts_are_no_codes(codes: SignInCodes, code: str) -> None:
-    """What was never made is taken by nobody, and uses nothing up; without any code, too."""
+async def test_unknown_codes_are_rejected(codes: SignInCodes, code: str) -> None:
+    """An unknown code is rejected and uses no other code."""
     assert await codes.take(code) is None
     made = await codes.make()
     assert await codes.take(code) is None
     assert await codes.take(made) == ""
 
 
-async def test_code_ends(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A code is good for a quarter of an hour, and the next one made takes its file away."""
+async def test_code_expires(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A code expires after 15 minutes."""
     code = await codes.make()
     later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
     monkeypatch.setattr(time, "time", lambda: later)
@@ -46,7 +46,7 @@ async def test_code_ends(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch) ->
 async def test_expired_codes_do_not_pile_up(
     codes: SignInCodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Making a code removes those that have ended, and no others."""
+    """A new code removes expired ones only."""
     await codes.make()
     later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
     monkeypatch.setattr(time, "time", lambda: later)
@@ -56,14 +56,14 @@ async def test_expired_codes_do_not_pile_up(
 
 
 async def test_one_of_many_takes_a_code(codes: SignInCodes) -> None:
-    """Of requests at the same time one gets a code."""
+    """Only one of several concurrent requests can use a code."""
     code = await codes.make("x")
     taken = await asyncio.gather(*(codes.take(code) for _ in range(8)))
     assert sorted(taken, key=str) == [None] * 7 + ["x"]
 
 
-async def test_code_is_kept_as_a_hash_for_its_owner(codes: SignInCodes, tmp_path: Path) -> None:
-    """The disk holds no code, and nobody else may read what it holds."""
+async def test_code_is_stored_as_a_hash_for_its_owner(codes: SignInCodes, tmp_path: Path) -> None:
+    """Codes are stored as hashes, readable by their owner only."""
     code = await codes.make()
     [path] = (tmp_path / "sign-in").iterdir()
     assert code not in path.name + path.read_text()
@@ -81,7 +81,7 @@ def test_command_prints_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_command_needs_a_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a running host the command makes no code, says so and ends with 1, also where a host has ended."""
+    """Without a running host the command creates no code and exits with 1."""
     for _ in range(2):
         assert sign_in.main(["--data-dir", str(tmp_path)]) == 1
         assert "make run" in capsys.readouterr().err

@@ -73,12 +73,12 @@ export const PAGES: readonly PageEntry[] = [
     load: () => import("@/pages/audit/Audit.tsx"),
   },
   {
-    path: "corrections",
-    title: "Corrections",
+    path: "amendments",
+    title: "Amendments",
     group: "Proof",
     icon: "pencil",
     rights: ["Workspace.Amendment.Read"],
-    load: () => import("@/pages/corrections/Corrections.tsx"),
+    load: () => import("@/pages/amendments/Amendments.tsx"),
   },
   {
     path: "keys",

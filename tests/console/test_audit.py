@@ -207,7 +207,7 @@ def test_reader_without_further_rights_is_offered_reading_alone(service: Service
         page.get_by_role("button", name="Prove this record").click()
         expect(page.get_by_text("Proven", exact=True)).to_be_visible()
         page.keyboard.press("Escape")
-        for missing in ("Verify", "Export", "Write an event", "Correct it"):
+        for missing in ("Verify", "Export", "Write an event", "Amend it"):
             expect(page.get_by_role("main").get_by_text(missing)).to_have_count(0)
         console.stayed_clean()
 

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.console.visits import Console, visiting
 from tests.service.local_service import Service
 
-TITLES = ["Overview", "Queries", "Downloads", "Data", "Audit log", "Corrections", "Keys and tokens", "Developers"]
+TITLES = ["Overview", "Queries", "Downloads", "Data", "Audit log", "Amendments", "Keys and tokens", "Developers"]
 
 
 def test_tour_by_the_printed_link(console: Console) -> None:

@@ -2,7 +2,7 @@ import { whole } from "./body.ts";
 import { type Answer, at, type Client } from "./client.ts";
 import { isPrefix } from "./provenance.ts";
 
-/** A correction, as it is stored. */
+/** An amendment, as it is stored. */
 export interface Amendment {
   RecordID: string;
   ScopeKey: string;
@@ -20,7 +20,7 @@ export interface Amendment {
   Hash: string;
 }
 
-/** A decision on a correction, as it is stored. */
+/** A decision on an amendment, as it is stored. */
 export interface Transition {
   RecordID: string;
   ScopeKey: string;
@@ -42,16 +42,16 @@ export function isTransition(record: Amendment | Transition): record is Transiti
   return "AmendmentID" in record;
 }
 
-/** A correction to be made: what the server does not set. */
+/** An amendment to be made: what the server does not set. */
 export type NewAmendment = Pick<
   Amendment,
   "EntityType" | "EntityID" | "OriginalRecord" | "AmendedRecord" | "ChangedFields" | "ReasonCategory" | "ReasonText"
 >;
 
-/** Either kind of record of a chain of corrections. */
-export type Correction = Amendment | Transition;
+/** Either kind of record of a chain of amendments. */
+export type AmendmentRecord = Amendment | Transition;
 
-/** What a query of corrections may ask for. */
+/** What a query of amendments may ask for. */
 export interface AmendmentFilters {
   status?: "pending" | "approved" | "rejected" | undefined;
   entityId?: string | undefined;
@@ -60,34 +60,34 @@ export interface AmendmentFilters {
   amendedBy?: string | undefined;
 }
 
-/** Some corrections, and whether there are more. */
-export interface Corrections {
-  records: readonly Correction[];
+/** Some amendments, and whether there are more. */
+export interface AmendmentPage {
+  records: readonly AmendmentRecord[];
   hasMore: boolean;
 }
 
 const AMENDMENTS = "/oi-api/provenance/amendments";
 
-/** Gives corrections and decisions of a scope, newest first; needs Workspace.Amendment.Read. */
+/** Gives amendments and decisions of a scope, newest first; needs Workspace.Amendment.Read. */
 export async function queryAmendments(
   api: Client,
   scopeKey: string,
   filters: AmendmentFilters & { toSequence?: number | undefined; limit: number },
   signal: AbortSignal,
-): Promise<Corrections> {
+): Promise<AmendmentPage> {
   const options = { query: { ...filters, scopeKey }, signal };
-  return found(await api.request<Correction[]>("GET", AMENDMENTS, undefined, options));
+  return found(await api.request<AmendmentRecord[]>("GET", AMENDMENTS, undefined, options));
 }
 
-/** Gives everything that was corrected about an entity, oldest first, at most 1,000; needs Workspace.Amendment.Read. */
+/** Returns the amendments of an entity, oldest first, at most 1,000; needs Workspace.Amendment.Read. */
 export async function entityChain(
   api: Client,
   scopeKey: string,
   entityId: string,
   signal: AbortSignal,
-): Promise<Corrections> {
+): Promise<AmendmentPage> {
   const options = { query: { scopeKey, entityId }, signal };
-  return found(await api.request<Correction[]>("GET", `${AMENDMENTS}/chain`, undefined, options));
+  return found(await api.request<AmendmentRecord[]>("GET", `${AMENDMENTS}/chain`, undefined, options));
 }
 
 /** Gives the same as a page that people print. */
@@ -97,24 +97,24 @@ export async function entityReport(api: Client, scopeKey: string, entityId: stri
   return await whole(reply, () => reply.blob());
 }
 
-/** Gives the reasons that a correction may name; needs Workspace.Amendment.Read. */
+/** Gives the reasons that an amendment may name; needs Workspace.Amendment.Read. */
 export async function reasonCategories(api: Client, signal: AbortSignal): Promise<string[]> {
   const path = "/oi-api/provenance/reason-categories";
   return (await api.get<{ categories: string[] }>(path, { signal })).categories;
 }
 
-/** Appends a correction; needs Workspace.Amendment.Create. A repeat with the same key appends nothing. */
+/** Appends an amendment; needs Workspace.Amendment.Create. A repeat with the same key appends nothing. */
 export function createAmendment(api: Client, scopeKey: string, made: NewAmendment, key: string): Promise<Amendment> {
   return api.post<Amendment>(AMENDMENTS, { ...made, ScopeKey: scopeKey }, { headers: { "Idempotency-Key": key } });
 }
 
-/** Approves somebody else's correction; needs Workspace.Amendment.Approve. */
+/** Approves somebody else's amendment; needs Workspace.Amendment.Approve. */
 export function approveAmendment(api: Client, scopeKey: string, id: string, key: string): Promise<Transition> {
   const options = { query: { scopeKey }, headers: { "Idempotency-Key": key } };
   return api.post<Transition>(at`/oi-api/provenance/amendments/${id}/approve`, {}, options);
 }
 
-/** Rejects somebody else's correction; needs Workspace.Amendment.Approve. */
+/** Rejects somebody else's amendment; needs Workspace.Amendment.Approve. */
 export function rejectAmendment(
   api: Client,
   scopeKey: string,
@@ -127,6 +127,6 @@ export function rejectAmendment(
   return api.post<Transition>(at`/oi-api/provenance/amendments/${id}/reject`, body, options);
 }
 
-function found({ data, headers }: Answer<Correction[]>): Corrections {
+function found({ data, headers }: Answer<AmendmentRecord[]>): AmendmentPage {
   return { records: data, hasMore: isPrefix(headers) };
 }

@@ -19,8 +19,8 @@ export const TARGET_TEXTS: Readonly<Record<Target, { label: string; holds: strin
   AccessControl: { label: "Access", holds: "Keys, tokens and the team's rights" },
   DomainEvents: { label: "Plant events", holds: "What happened in the plant, one chain for each scope" },
   DomainAmendments: {
-    label: "Corrections",
-    holds: "Corrections and the decisions about them, one chain for each scope",
+    label: "Amendments",
+    holds: "Amendments and the decisions about them, one chain for each scope",
   },
 };
 

@@ -18,7 +18,7 @@ describe("a record as the page shows it", () => {
     });
   });
 
-  it("is a correction, with its states", () => {
+  it("is an amendment, with its states", () => {
     const made = {
       AmendedBy: "u",
       AmendedAt: "t",
@@ -27,7 +27,7 @@ describe("a record as the page shows it", () => {
       AmendedRecord: { x: 2 },
     };
     expect(shown({ RecordID: "000000000001", ...made })).toMatchObject({
-      ...{ who: "u", time: "t", action: "correction, pending", before: { x: 1 }, after: { x: 2 } },
+      ...{ who: "u", time: "t", action: "amendment, pending", before: { x: 1 }, after: { x: 2 } },
     });
   });
 

@@ -20,7 +20,7 @@ import { WriteDialog } from "./WriteDialog.tsx";
 
 type Open = "verify" | "export" | "write" | undefined;
 
-/** What happened: the records of a chain, each of which can be verified, proven, exported and corrected. */
+/** Records of a chain, with verification, proof, export and amendment. */
 export default function Audit({ route }: PageProps) {
   const place = placeOf(route);
   const whole = isWhole(place.chain);

@@ -9,7 +9,7 @@ const FACTS: readonly [name: string, label: string][] = [
   ["ReasonCategory", "Reason"],
   ["ReasonText", "Reason in words"],
   ["ChangedFields", "Changed fields"],
-  ["AmendmentID", "Decides correction"],
+  ["AmendmentID", "Decides amendment"],
   ["Meaning", "Meaning"],
   ["RejectionReason", "Because"],
 ];

@@ -12,8 +12,8 @@ import { hasWebCrypto } from "@/proof/bytes.ts";
 import type { ChainName } from "@/proof/chains.ts";
 import { recordId } from "@/proof/record.ts";
 import { useCan, useWho } from "@/session/hooks.ts";
+import { AmendLink } from "./AmendLink.tsx";
 import css from "./Audit.module.css";
-import { CorrectLink } from "./CorrectLink.tsx";
 import { Facts } from "./Facts.tsx";
 import { type Placed, placed } from "./neighbours.ts";
 import { ProveDialog } from "./ProveDialog.tsx";
@@ -114,7 +114,7 @@ function Content({
             Verify it and the chain
           </Button>
         )}
-        <CorrectLink chain={chain} record={record} />
+        <AmendLink chain={chain} record={record} />
       </div>
       {record.damaged ? (
         <>

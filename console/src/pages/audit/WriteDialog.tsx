@@ -99,7 +99,7 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
       </div>
       <p class={css.soft}>
         The service adds who you are and the time. What is written stays: there is no change and no deletion, only
-        corrections.
+        amendments.
       </p>
       {error !== undefined && <ErrorNotice error={error} />}
     </Dialog>

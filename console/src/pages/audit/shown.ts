@@ -22,7 +22,7 @@ export interface Shown {
 const ACTORS = ["UserID", "AmendedBy", "ApprovedBy", "RejectedBy"];
 const TIMES = ["Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt"];
 
-/** Returns a record of events, corrections or decisions as one shape. */
+/** Returns a record of events, amendments or decisions as one shape. */
 export function shown(record: JsonObject): Shown {
   return {
     sequence: sequenceOf(record.RecordID) ?? 0,
@@ -44,7 +44,7 @@ export function shown(record: JsonObject): Shown {
 function actionOf(record: JsonObject): string {
   if (record.Damaged === true) return "damaged";
   if ("AmendmentID" in record) return text(record, "Meaning");
-  if ("AmendedRecord" in record) return `correction, ${text(record, "Status")}`;
+  if ("AmendedRecord" in record) return `amendment, ${text(record, "Status")}`;
   return text(record, "ActionType");
 }
 

@@ -3,27 +3,27 @@ import { Button } from "@/components/Button.tsx";
 import { JsonDiff } from "@/components/JsonDiff.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { Panel } from "@/shell/Page.tsx";
-import css from "./Corrections.module.css";
+import css from "./Amendments.module.css";
 
 interface Props {
-  correction: NewAmendment;
+  amendment: NewAmendment;
   busy: boolean;
   error: unknown;
   onBack: () => void;
   onSend: () => void;
 }
 
-/** Shows what a correction changes before it is sent. */
-export function Review({ correction, busy, error, onBack, onSend }: Props) {
+/** Shows what an amendment changes before it is sent. */
+export function Review({ amendment, busy, error, onBack, onSend }: Props) {
   return (
-    <Panel title={`Review: ${correction.EntityType} ${correction.EntityID}`}>
-      <JsonDiff before={correction.OriginalRecord} after={correction.AmendedRecord} />
+    <Panel title={`Review: ${amendment.EntityType} ${amendment.EntityID}`}>
+      <JsonDiff before={amendment.OriginalRecord} after={amendment.AmendedRecord} />
       <p>
-        <b>{correction.ReasonCategory}</b>
-        {correction.ReasonText && `: ${correction.ReasonText}`}
+        <b>{amendment.ReasonCategory}</b>
+        {amendment.ReasonText && `: ${amendment.ReasonText}`}
       </p>
       <p class={css.soft}>
-        The correction is recorded under your name, for good. Where the workspace asks for approval, it counts once
+        The amendment is recorded under your name, for good. Where the workspace asks for approval, it counts once
         somebody else approved it.
       </p>
       {error !== undefined && <ErrorNotice error={error} />}
@@ -32,7 +32,7 @@ export function Review({ correction, busy, error, onBack, onSend }: Props) {
           Back
         </Button>
         <Button kind="primary" busy={busy} onClick={onSend}>
-          {error === undefined ? "Send correction" : "Send again"}
+          {error === undefined ? "Send amendment" : "Send again"}
         </Button>
       </div>
     </Panel>

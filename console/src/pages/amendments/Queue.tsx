@@ -6,13 +6,13 @@ import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { useResource } from "@/components/useResource.ts";
 import { sequenceOf } from "@/proof/record.ts";
-import { CorrectionCard } from "./CorrectionCard.tsx";
-import css from "./Corrections.module.css";
+import { AmendmentCard } from "./AmendmentCard.tsx";
+import css from "./Amendments.module.css";
 import { Decision } from "./Decision.tsx";
 
 const PAGE = 50;
 
-/** The corrections that wait for a decision, newest first. */
+/** The amendments that wait for a decision, newest first. */
 export function Queue({ scope }: { scope: string }) {
   // Sequences at which pages begin; the last one is shown.
   const [pages, setPages] = useState<readonly (number | undefined)[]>([undefined]);
@@ -30,10 +30,10 @@ export function Queue({ scope }: { scope: string }) {
           return (
             <>
               {waiting.length === 0 && <Nothing onReload={resource.reload} />}
-              {waiting.map((correction) => (
-                <CorrectionCard key={correction.RecordID} scope={scope} correction={correction} status="pending">
-                  <Decision scope={scope} correction={correction} onReload={resource.reload} />
-                </CorrectionCard>
+              {waiting.map((amendment) => (
+                <AmendmentCard key={amendment.RecordID} scope={scope} amendment={amendment} status="pending">
+                  <Decision scope={scope} amendment={amendment} onReload={resource.reload} />
+                </AmendmentCard>
               ))}
               {waiting.length > 0 && (
                 <div class={css.row}>
@@ -62,7 +62,7 @@ function Nothing({ onReload }: { onReload: () => void }) {
         </Button>
       }
     >
-      A correction appears here as soon as somebody makes one. A mistyped scope looks the same: check its spelling.
+      An amendment appears here as soon as somebody makes one. A mistyped scope looks the same: check its spelling.
     </Empty>
   );
 }

@@ -1,4 +1,4 @@
-// A correction as it is entered, and what is still wrong with it.
+// An amendment as it is entered, and what is still wrong with it.
 import type { NewAmendment } from "@/api/amendments.ts";
 import type { Shown } from "@/pages/audit/shown.ts";
 import { changedFields } from "@/proof/changes.ts";
@@ -16,9 +16,9 @@ export interface Draft {
 
 export type Wrong = Partial<Record<keyof Draft, string>>;
 
-/** What the form says so far: a correction that can be sent, or what is wrong; and what changes in either case. */
+/** What the form says so far: an amendment that can be sent, or what is wrong; and what changes in either case. */
 export interface Judged {
-  readonly correction: NewAmendment | undefined;
+  readonly amendment: NewAmendment | undefined;
   readonly wrong: Wrong;
   /** Names of the members that differ; null while a state cannot be read. */
   readonly changed: readonly string[] | null;
@@ -50,13 +50,13 @@ export function judged(draft: Draft): Judged {
     ...amendedFault(amended.problem, changed),
     ...(draft.ReasonCategory === "" ? { ReasonCategory: "Choose a reason." } : {}),
   };
-  if (Object.keys(wrong).length > 0 || !readable || !changed) return { correction: undefined, wrong, changed };
-  const correction = {
+  if (Object.keys(wrong).length > 0 || !readable || !changed) return { amendment: undefined, wrong, changed };
+  const amendment = {
     ...{ EntityType: draft.EntityType, EntityID: draft.EntityID },
     ...{ OriginalRecord: original.value, AmendedRecord: amended.value, ChangedFields: changed },
     ...{ ReasonCategory: draft.ReasonCategory, ReasonText: draft.ReasonText },
   };
-  return { correction, wrong, changed };
+  return { amendment, wrong, changed };
 }
 
 function amendedFault(problem: string | undefined, changed: readonly string[] | null): Wrong {

@@ -2,7 +2,7 @@ import { Status, type Tone } from "@/components/Badge.tsx";
 
 const TONES: Readonly<Record<string, Tone>> = { pending: "warn", approved: "good", rejected: "bad" };
 
-/** Where a correction stands. */
+/** Where an amendment stands. */
 export function Standing({ status }: { status: string }) {
   return <Status tone={TONES[status] ?? "neutral"}>{status || "unknown"}</Status>;
 }

@@ -10,7 +10,7 @@ import type { Shown } from "@/pages/audit/shown.ts";
 import { useUnsaved } from "@/router/leaving.ts";
 import { useWho } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
-import css from "./Corrections.module.css";
+import css from "./Amendments.module.css";
 import { type Draft, draftFrom, judged } from "./draft.ts";
 import { Made } from "./Made.tsx";
 import { Review } from "./Review.tsx";
@@ -23,28 +23,28 @@ interface Props {
 
 type Stage =
   | { name: "editing"; refused?: ApiError | undefined }
-  | { name: "review"; correction: NewAmendment; busy: boolean; error: unknown }
+  | { name: "review"; amendment: NewAmendment; busy: boolean; error: unknown }
   | { name: "made"; made: Amendment };
 
-/** Asks for a correction, shows what it changes, and sends it. */
-export function CorrectionForm({ scope, categories, from }: Props) {
+/** Asks for an amendment, shows what it changes, and sends it. */
+export function AmendmentForm({ scope, categories, from }: Props) {
   const [start, setStart] = useState(() => draftFrom(from, categories));
   const [draft, setDraft] = useState(start);
   const [stage, setStage] = useState<Stage>({ name: "editing" });
   useUnsaved(stage.name !== "made" && JSON.stringify(draft) !== JSON.stringify(start));
-  // One key for one correction: sent again after a lost answer it is stored once; edited it is another one.
+  // One key for one amendment: sent again after a lost answer it is stored once; edited it is another one.
   const [key, setKey] = useState(newKey);
   const edit = (changes: Partial<Draft>) => {
     setDraft({ ...draft, ...changes });
     setKey(newKey());
   };
-  const send = async (correction: NewAmendment) => {
-    setStage({ name: "review", correction, busy: true, error: undefined });
+  const send = async (amendment: NewAmendment) => {
+    setStage({ name: "review", amendment, busy: true, error: undefined });
     try {
-      setStage({ name: "made", made: await createAmendment(api, scope, correction, key) });
+      setStage({ name: "made", made: await createAmendment(api, scope, amendment, key) });
     } catch (error) {
       const fields = error instanceof ApiError && error.errors.length > 0;
-      setStage(fields ? { name: "editing", refused: error } : { name: "review", correction, busy: false, error });
+      setStage(fields ? { name: "editing", refused: error } : { name: "review", amendment, busy: false, error });
     }
   };
   const again = () => {
@@ -58,18 +58,18 @@ export function CorrectionForm({ scope, categories, from }: Props) {
     return <Made scope={scope} made={stage.made} onAgain={again} />;
   }
   if (stage.name === "review") {
-    const { correction, busy, error } = stage;
+    const { amendment, busy, error } = stage;
     return (
       <Review
-        correction={correction}
+        amendment={amendment}
         busy={busy}
         error={error}
         onBack={() => setStage({ name: "editing" })}
-        onSend={() => void send(correction)}
+        onSend={() => void send(amendment)}
       />
     );
   }
-  const review = (correction: NewAmendment) => setStage({ name: "review", correction, busy: false, error: undefined });
+  const review = (amendment: NewAmendment) => setStage({ name: "review", amendment, busy: false, error: undefined });
   return (
     <Form draft={draft} categories={categories} from={from} refused={stage.refused} onEdit={edit} onReview={review} />
   );
@@ -81,13 +81,13 @@ interface FormProps {
   from: Shown | null;
   refused: ApiError | undefined;
   onEdit: (changes: Partial<Draft>) => void;
-  onReview: (correction: NewAmendment) => void;
+  onReview: (amendment: NewAmendment) => void;
 }
 
 function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps) {
   const who = useWho();
   const [tried, setTried] = useState(refused !== undefined);
-  const { correction, wrong, changed } = judged(draft);
+  const { amendment, wrong, changed } = judged(draft);
   const field = (name: keyof Draft) => ({
     value: draft[name],
     onInput: (text: string) => onEdit({ [name]: text }),
@@ -96,16 +96,16 @@ function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps)
   const submit = (event: Event) => {
     event.preventDefault();
     setTried(true);
-    if (correction) onReview(correction);
+    if (amendment) onReview(amendment);
   };
   return (
     <form class={css.form} onSubmit={submit} noValidate>
       {who.principal === null && (
         <Notice kind="warn" title="This token names nobody">
-          A service's token cannot correct: each correction carries who made it. Sign in as yourself.
+          Service tokens cannot make amendments, because each amendment records its author. Sign in as yourself.
         </Notice>
       )}
-      <Panel title={from ? `Correct what record ${from.id} left` : "What is corrected"}>
+      <Panel title={from ? `Amend the state after record ${from.id}` : "Original and amended record"}>
         <div class={css.pair}>
           <Field label="Entity type" {...field("EntityType")} />
           <Field label="Entity" {...field("EntityID")} />
@@ -150,7 +150,7 @@ function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps)
         <Button kind="primary" type="submit" disabled={who.principal === null}>
           Review
         </Button>
-        {tried && !correction && <p class={css.wrong}>Mend what is marked above.</p>}
+        {tried && !amendment && <p class={css.wrong}>Mend what is marked above.</p>}
       </div>
     </form>
   );

@@ -33,5 +33,5 @@ export function Report({ scope, entity }: { scope: string; entity: string }) {
 }
 
 function reportName(scope: string, entity: string): string {
-  return `corrections-${`${scope}-${entity}`.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 120)}.html`;
+  return `amendments-${`${scope}-${entity}`.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 120)}.html`;
 }

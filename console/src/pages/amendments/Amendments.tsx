@@ -7,20 +7,20 @@ import { rememberScope } from "@/proof/scopes.ts";
 import { go } from "@/router/route.ts";
 import { useCan } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
-import { AllCorrections } from "./AllCorrections.tsx";
+import { AllAmendments } from "./AllAmendments.tsx";
 import { Entity } from "./Entity.tsx";
-import { NewCorrection } from "./NewCorrection.tsx";
+import { NewAmendmentTab } from "./NewAmendmentTab.tsx";
 import { entityAddress, type Place, placeOf, type View, viewAddress } from "./place.ts";
 import { Queue } from "./Queue.tsx";
 
 const TABS: readonly { id: View; title: string }[] = [
   { id: "queue", title: "To decide" },
-  { id: "all", title: "All corrections" },
+  { id: "all", title: "All amendments" },
   { id: "entity", title: "One entity" },
 ];
 
-/** Corrections of records: made by one, decided by another, with the original beside them. */
-export default function Corrections({ route }: PageProps) {
+/** Amendments of records: made by one, decided by another, with the original beside them. */
+export default function Amendments({ route }: PageProps) {
   const place = placeOf(route);
   const [scope, setScope] = useState(place.scope);
   useEffect(() => {
@@ -29,13 +29,13 @@ export default function Corrections({ route }: PageProps) {
   }, [place.scope]);
   return (
     <Page
-      title="Corrections"
-      description="Nothing recorded is changed: a correction stands beside the original, and somebody else decides it."
+      title="Amendments"
+      description="Nothing recorded is changed: an amendment stands beside the original, and somebody else decides it."
     >
       <ScopeField value={scope} onInput={setScope} onOpen={(chosen) => go(viewAddress(chosen, place.view))} />
       {place.scope === "" ? (
         <Empty title="Which scope?">
-          Enter the scope whose corrections you want to read or make: a line, a batch, a system.
+          Enter the scope whose amendments you want to read or make: a line, a batch, a system.
         </Empty>
       ) : (
         <Views key={place.scope} place={place} />
@@ -46,12 +46,12 @@ export default function Corrections({ route }: PageProps) {
 
 function Views({ place }: { place: Place }) {
   const canCreate = useCan("Workspace.Amendment.Create");
-  const tabs = canCreate ? [...TABS, { id: "new" as const, title: "New correction" }] : TABS;
+  const tabs = canCreate ? [...TABS, { id: "new" as const, title: "New amendment" }] : TABS;
   const view = place.view === "new" && !canCreate ? "queue" : place.view;
   return (
     <Tabs label="Views" tabs={tabs} selected={view} onSelect={(chosen) => go(viewAddress(place.scope, chosen))}>
       {view === "queue" && <Queue scope={place.scope} />}
-      {view === "all" && <AllCorrections scope={place.scope} />}
+      {view === "all" && <AllAmendments scope={place.scope} />}
       {view === "entity" && (
         <Entity
           key={place.entity}
@@ -60,7 +60,7 @@ function Views({ place }: { place: Place }) {
           onOpen={(entity) => go(entityAddress(place.scope, entity))}
         />
       )}
-      {view === "new" && <NewCorrection key={place.record} scope={place.scope} record={place.record} />}
+      {view === "new" && <NewAmendmentTab key={place.record} scope={place.scope} record={place.record} />}
     </Tabs>
   );
 }

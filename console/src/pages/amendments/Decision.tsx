@@ -8,22 +8,22 @@ import { TextArea } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { toast } from "@/components/toasts.ts";
 import { useCan, useWho } from "@/session/hooks.ts";
-import css from "./Corrections.module.css";
+import css from "./Amendments.module.css";
 import { whyNotDecided } from "./standing.ts";
 
 type Kind = "approve" | "reject";
 
 interface Props {
   scope: string;
-  correction: Amendment;
+  amendment: Amendment;
   /** Reads the queue anew. */
   onReload: () => void;
 }
 
-/** Approves or rejects a correction, or says why its reader cannot. */
-export function Decision({ scope, correction, onReload }: Props) {
+/** Approves or rejects an amendment, or says why its reader cannot. */
+export function Decision({ scope, amendment, onReload }: Props) {
   const { principal } = useWho();
-  const why = whyNotDecided(correction.AmendedBy, principal, useCan("Workspace.Amendment.Approve"));
+  const why = whyNotDecided(amendment.AmendedBy, principal, useCan("Workspace.Amendment.Approve"));
   const [open, setOpen] = useState<Kind>();
   const reason = useId();
   return (
@@ -43,7 +43,7 @@ export function Decision({ scope, correction, onReload }: Props) {
         <DecisionDialog
           kind={open}
           scope={scope}
-          correction={correction}
+          amendment={amendment}
           onClose={() => setOpen(undefined)}
           onReload={() => {
             setOpen(undefined);
@@ -55,7 +55,7 @@ export function Decision({ scope, correction, onReload }: Props) {
   );
 }
 
-function DecisionDialog({ kind, scope, correction, onClose, onReload }: Props & { kind: Kind; onClose: () => void }) {
+function DecisionDialog({ kind, scope, amendment, onClose, onReload }: Props & { kind: Kind; onClose: () => void }) {
   const { principal } = useWho();
   const [reason, setReason] = useState("");
   const [busy, setBusy] = useState(false);
@@ -63,7 +63,7 @@ function DecisionDialog({ kind, scope, correction, onClose, onReload }: Props & 
   const [error, setError] = useState<unknown>();
   // One key for one decision: sent again after a lost answer it is stored once.
   const [key] = useState(newKey);
-  const id = correction.RecordID;
+  const id = amendment.RecordID;
   const decide = async () => {
     if (kind === "reject" && reason.trim() === "") {
       setMissing("Say why: the reason is kept with the rejection.");
@@ -84,7 +84,7 @@ function DecisionDialog({ kind, scope, correction, onClose, onReload }: Props & 
   const verb = kind === "approve" ? "Approve" : "Reject";
   return (
     <Dialog
-      title={`${verb} correction ${id}`}
+      title={`${verb} amendment ${id}`}
       onClose={onClose}
       actions={
         meanwhile ? (
@@ -110,7 +110,7 @@ function DecisionDialog({ kind, scope, correction, onClose, onReload }: Props & 
       )}
       {meanwhile && (
         <Notice kind="warn" title={`It was decided meanwhile: it is ${String(meanwhile.members.currentStatus)}`}>
-          Nothing was recorded for you. Reload to see the corrections that still wait.
+          Nothing was recorded for you. Reload to see the amendments that still wait.
           <span class={css.soft}>
             <code>{meanwhile.code}</code> · request <code>{meanwhile.requestId}</code>
           </span>

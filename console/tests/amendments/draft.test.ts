@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Amendment, Transition } from "@/api/amendments.ts";
+import { draftFrom, judged } from "@/pages/amendments/draft.ts";
+import { placeOf } from "@/pages/amendments/place.ts";
+import { entryOf, standings, whyNotDecided } from "@/pages/amendments/standing.ts";
 import { shown } from "@/pages/audit/shown.ts";
-import { draftFrom, judged } from "@/pages/corrections/draft.ts";
-import { placeOf } from "@/pages/corrections/place.ts";
-import { entryOf, standings, whyNotDecided } from "@/pages/corrections/standing.ts";
 import { parseHash } from "@/router/route.ts";
 
 const EVENT = {
@@ -32,7 +32,7 @@ const DECIDED: Transition = {
   },
 };
 
-describe("a correction's form", () => {
+describe("an amendment's form", () => {
   it("begins with the state that a record left", () => {
     const draft = draftFrom(shown(EVENT), ["other"]);
     expect([draft.EntityID, JSON.parse(draft.OriginalRecord)]).toEqual(["B-1", { ph: 8 }]);
@@ -41,11 +41,11 @@ describe("a correction's form", () => {
     expect(draftFrom(null, ["other"]).OriginalRecord).toBe("{}");
   });
 
-  it("gives a correction with the fields that differ", () => {
+  it("gives an amendment with the fields that differ", () => {
     const draft = { ...draftFrom(shown(EVENT), ["other"]), AmendedRecord: '{"ph": 8.5, "note": "x"}' };
-    const { correction, wrong } = judged(draft);
+    const { amendment, wrong } = judged(draft);
     expect(wrong).toEqual({});
-    expect(correction).toMatchObject({ ChangedFields: ["ph", "note"], AmendedRecord: { ph: 8.5, note: "x" } });
+    expect(amendment).toMatchObject({ ChangedFields: ["ph", "note"], AmendedRecord: { ph: 8.5, note: "x" } });
   });
 
   it("says what is wrong with it, field by field", () => {
@@ -57,7 +57,7 @@ describe("a correction's form", () => {
   });
 });
 
-describe("where corrections stand", () => {
+describe("where amendments stand", () => {
   it("is what was decided since", () => {
     expect([...standings([MADE, DECIDED, { ...MADE, RecordID: "000000000003" }])]).toEqual([
       ["000000000001", "rejected"],
@@ -67,7 +67,7 @@ describe("where corrections stand", () => {
 
   it("is told with who and when, for decisions too", () => {
     expect(entryOf(MADE)).toMatchObject({ who: "u", at: "t", decision: undefined, damaged: false });
-    expect(entryOf(DECIDED)).toMatchObject({ who: "v", at: "t2", correction: undefined });
+    expect(entryOf(DECIDED)).toMatchObject({ who: "v", at: "t2", amendment: undefined });
     expect(entryOf({ Content: "x", Damaged: true, RecordID: "000000000009" } as unknown as Amendment).damaged).toBe(
       true,
     );
@@ -81,16 +81,16 @@ describe("where corrections stand", () => {
   });
 });
 
-describe("the address of the corrections page", () => {
+describe("the address of the amendments page", () => {
   it("names scope, view, entity and record", () => {
-    expect(placeOf(parseHash("#/corrections"))).toMatchObject({ scope: "", view: "queue" });
-    expect(placeOf(parseHash("#/corrections/a%2Fb/entity/B%201"))).toMatchObject({
+    expect(placeOf(parseHash("#/amendments"))).toMatchObject({ scope: "", view: "queue" });
+    expect(placeOf(parseHash("#/amendments/a%2Fb/entity/B%201"))).toMatchObject({
       scope: "a/b",
       view: "entity",
       entity: "B 1",
     });
-    expect(placeOf(parseHash("#/corrections/s/new?record=7"))).toMatchObject({ view: "new", record: 7 });
-    expect(placeOf(parseHash("#/corrections/s/nonsense?record=-1"))).toMatchObject({
+    expect(placeOf(parseHash("#/amendments/s/new?record=7"))).toMatchObject({ view: "new", record: 7 });
+    expect(placeOf(parseHash("#/amendments/s/nonsense?record=-1"))).toMatchObject({
       view: "queue",
       record: undefined,
     });

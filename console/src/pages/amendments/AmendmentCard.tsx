@@ -6,24 +6,24 @@ import { Time } from "@/components/Time.tsx";
 import { recordAddress } from "@/pages/audit/place.ts";
 import { sequenceOf } from "@/proof/record.ts";
 import { useCan } from "@/session/hooks.ts";
-import css from "./Corrections.module.css";
+import css from "./Amendments.module.css";
 import { entityAddress } from "./place.ts";
 import { Standing } from "./Standing.tsx";
 
 interface Props {
   scope: string;
-  correction: Amendment;
+  amendment: Amendment;
   /** Where it stands now. */
   status: string;
   /** What can be done with it. */
   children?: ComponentChildren;
 }
 
-/** A correction: what changes, who wants it, when and why. */
-export function CorrectionCard({ scope, correction, status, children }: Props) {
-  const { EntityType: type, EntityID: entity } = correction;
+/** An amendment: what changes, who wants it, when and why. */
+export function AmendmentCard({ scope, amendment, status, children }: Props) {
+  const { EntityType: type, EntityID: entity } = amendment;
   return (
-    <article class={css.card} aria-label={`Correction ${correction.RecordID}`}>
+    <article class={css.card} aria-label={`Amendment ${amendment.RecordID}`}>
       <header>
         <h2>
           <Seen text={type} />{" "}
@@ -34,15 +34,14 @@ export function CorrectionCard({ scope, correction, status, children }: Props) {
         <Standing status={status} />
       </header>
       <p class={css.soft}>
-        {correction.AmendedBy}, <Time at={correction.AmendedAt} /> ·{" "}
-        <AuditLink scope={scope} id={correction.RecordID} />
+        {amendment.AmendedBy}, <Time at={amendment.AmendedAt} /> · <AuditLink scope={scope} id={amendment.RecordID} />
       </p>
-      <JsonDiff before={correction.OriginalRecord} after={correction.AmendedRecord} />
+      <JsonDiff before={amendment.OriginalRecord} after={amendment.AmendedRecord} />
       <p>
-        <b>{correction.ReasonCategory}</b>
-        {correction.ReasonText && (
+        <b>{amendment.ReasonCategory}</b>
+        {amendment.ReasonText && (
           <>
-            : <LongText text={correction.ReasonText} />
+            : <LongText text={amendment.ReasonText} />
           </>
         )}
       </p>

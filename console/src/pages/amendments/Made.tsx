@@ -2,13 +2,13 @@ import type { Amendment } from "@/api/amendments.ts";
 import { Button } from "@/components/Button.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Panel } from "@/shell/Page.tsx";
-import css from "./Corrections.module.css";
+import css from "./Amendments.module.css";
 import { entityAddress } from "./place.ts";
 
-/** A correction that was stored, and what comes next. */
+/** An amendment that was stored, and what comes next. */
 export function Made({ scope, made, onAgain }: { scope: string; made: Amendment; onAgain: () => void }) {
   return (
-    <Panel title="Correction recorded">
+    <Panel title="Amendment recorded">
       <Notice kind="good" title={`It is record ${made.RecordID}, ${made.Status}`}>
         {made.Status === "pending"
           ? "Somebody else decides it: it waits for them under “To decide” in this scope."
@@ -19,7 +19,7 @@ export function Made({ scope, made, onAgain }: { scope: string; made: Amendment;
           Timeline of {made.EntityID}
         </a>
         <Button icon="plus" onClick={onAgain}>
-          Another correction
+          Another amendment
         </Button>
       </div>
     </Panel>

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type AmendmentFilters, type Correction, queryAmendments } from "@/api/amendments.ts";
+import { type AmendmentFilters, type AmendmentRecord, queryAmendments } from "@/api/amendments.ts";
 import { api, isAbort } from "@/api/index.ts";
 import type { Column } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
@@ -9,14 +9,14 @@ import { Loading } from "@/components/Loading.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { sequenceOf } from "@/proof/record.ts";
 import { go } from "@/router/route.ts";
-import css from "./Corrections.module.css";
+import css from "./Amendments.module.css";
 import { entityAddress } from "./place.ts";
 import { Standing } from "./Standing.tsx";
 import { type Entry, entryOf } from "./standing.ts";
 
 const PAGE = 200;
 
-const COLUMNS: readonly Column<Correction & { entry: Entry }>[] = [
+const COLUMNS: readonly Column<AmendmentRecord & { entry: Entry }>[] = [
   { key: "id", title: "Record", type: "code", value: (row) => row.entry.id, width: 128, sortable: false },
   { key: "at", title: "Time", type: "time", value: (row) => row.entry.at || null, width: 168, sortable: false },
   { key: "what", title: "What", value: (row) => whatOf(row.entry), width: 250, sortable: false },
@@ -35,7 +35,7 @@ const COLUMNS: readonly Column<Correction & { entry: Entry }>[] = [
 
 function whatOf(entry: Entry): string {
   if (entry.decision) return `${entry.decision.Meaning} of ${entry.decision.AmendmentID}`;
-  return `correction: ${entry.correction?.ReasonCategory ?? "damaged"}`;
+  return `amendment: ${entry.amendment?.ReasonCategory ?? "damaged"}`;
 }
 
 const STATUSES = [
@@ -46,21 +46,21 @@ const STATUSES = [
 ] as const;
 
 interface State {
-  rows: readonly Correction[] | undefined;
+  rows: readonly AmendmentRecord[] | undefined;
   hasMore: boolean;
   loading: boolean;
   error: unknown;
 }
 
-/** Corrections and decisions as they are stored, newest first. */
-export function AllCorrections({ scope }: { scope: string }) {
+/** Amendments and decisions as they are stored, newest first. */
+export function AllAmendments({ scope }: { scope: string }) {
   const [status, setStatus] = useState<(typeof STATUSES)[number]["value"]>("");
   const [entity, setEntity] = useState("");
   const [author, setAuthor] = useState("");
   const [state, setState] = useState<State>({ rows: undefined, hasMore: true, loading: true, error: undefined });
   const work = useRef<AbortController>(undefined);
   const filters: AmendmentFilters = { status: status || undefined, entityId: entity, amendedBy: author };
-  const read = (before: readonly Correction[]) => {
+  const read = (before: readonly AmendmentRecord[]) => {
     work.current?.abort();
     const abort = new AbortController();
     work.current = abort;
@@ -95,14 +95,14 @@ export function AllCorrections({ scope }: { scope: string }) {
       {state.error !== undefined && <ErrorNotice error={state.error} onRetry={() => read(state.rows ?? [])} />}
       {state.rows ? (
         <DataTable
-          label="Corrections and decisions, newest first"
+          label="Amendments and decisions, newest first"
           columns={COLUMNS}
           rows={rows}
           rowKey={(row) => row.entry.id}
           onOpen={(row) => go(entityAddress(scope, row.EntityID))}
           onEnd={more}
           empty={
-            <Empty title="Nothing was corrected">
+            <Empty title="No amendments">
               No record of this scope matches. Clear the filters, or check the scope's spelling.
             </Empty>
           }

@@ -1,42 +1,42 @@
-// Where corrections stand, from the records of their chain.
-import { type Amendment, type Correction, isTransition, type Transition } from "@/api/amendments.ts";
+// Where amendments stand, from the records of their chain.
+import { type Amendment, type AmendmentRecord, isTransition, type Transition } from "@/api/amendments.ts";
 
-/** A correction or a decision, with who and when by the same names. */
+/** An amendment or a decision, with who and when by the same names. */
 export interface Entry {
   readonly id: string;
   readonly who: string;
   readonly at: string;
   readonly status: string;
-  readonly correction: Amendment | undefined;
+  readonly amendment: Amendment | undefined;
   readonly decision: Transition | undefined;
   /** Somebody changed it in the store, so that it is not what it should be. */
   readonly damaged: boolean;
 }
 
 /** Returns a record as an entry. */
-export function entryOf(record: Correction): Entry {
+export function entryOf(record: AmendmentRecord): Entry {
   if (isTransition(record)) {
     const who = record.ApprovedBy ?? record.RejectedBy ?? "";
     const at = record.ApprovedAt ?? record.RejectedAt ?? "";
-    return { ...common(record), who, at, correction: undefined, decision: record };
+    return { ...common(record), who, at, amendment: undefined, decision: record };
   }
   const damaged = !("OriginalRecord" in record && "AmendedRecord" in record);
   return {
     ...common(record),
     who: record.AmendedBy,
     at: record.AmendedAt,
-    correction: record,
+    amendment: record,
     decision: undefined,
     damaged,
   };
 }
 
-function common(record: Correction): { id: string; status: string; damaged: boolean } {
+function common(record: AmendmentRecord): { id: string; status: string; damaged: boolean } {
   return { id: record.RecordID, status: record.Status, damaged: false };
 }
 
-/** Returns where each correction stands now, by its RecordID: as stored, or as decided since. */
-export function standings(records: readonly Correction[]): ReadonlyMap<string, string> {
+/** Returns where each amendment stands now, by its RecordID: as stored, or as decided since. */
+export function standings(records: readonly AmendmentRecord[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const record of records) {
     found.set(isTransition(record) ? record.AmendmentID : record.RecordID, record.Status);
@@ -44,11 +44,11 @@ export function standings(records: readonly Correction[]): ReadonlyMap<string, s
   return found;
 }
 
-/** Tells why somebody may not decide a correction, in words; undefined where they may. */
+/** Tells why somebody may not decide an amendment, in words; undefined where they may. */
 export function whyNotDecided(author: string, principal: string | null, canApprove: boolean): string | undefined {
   if (!canApprove) return "Your token does not carry Workspace.Amendment.Approve: somebody else decides.";
   if (principal === null) return "Your token names nobody, and a decision is somebody's.";
   // Maker and checker are two, in whatever case their ids are written.
-  if (author.toLowerCase() === principal.toLowerCase()) return "You made this correction; somebody else decides it.";
+  if (author.toLowerCase() === principal.toLowerCase()) return "You made this amendment; somebody else decides it.";
   return undefined;
 }

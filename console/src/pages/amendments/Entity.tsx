@@ -7,7 +7,7 @@ import { Field } from "@/components/Field.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { useResource } from "@/components/useResource.ts";
-import css from "./Corrections.module.css";
+import css from "./Amendments.module.css";
 import { Report } from "./Report.tsx";
 import { standings } from "./standing.ts";
 import { Timeline } from "./Timeline.tsx";
@@ -19,7 +19,7 @@ interface Props {
   onOpen: (entity: string) => void;
 }
 
-/** Everything that was corrected about one entity, in the order of the chain. */
+/** Amendments of one entity, in the order of the chain. */
 export function Entity({ scope, entity, onOpen }: Props) {
   const [text, setText] = useState(entity);
   return (
@@ -56,13 +56,13 @@ function Chain({ scope, entity }: { scope: string; entity: string }) {
         <>
           {hasMore && (
             <Notice kind="warn" title="This is not all of it">
-              The entity has more than 1,000 corrections and decisions; the oldest are shown. Do not present this as
-              complete: export the chain of corrections instead.
+              The entity has more than 1,000 amendments and decisions; the oldest are shown. Do not present this as
+              complete: export the chain of amendments instead.
             </Notice>
           )}
           {records.length === 0 ? (
-            <Empty title="Nothing was corrected about it">
-              No correction of this scope names {entity}. Ids match as written, in upper and lower case.
+            <Empty title="No amendments of this entity">
+              No amendment of this scope names {entity}. Ids match as written, in upper and lower case.
             </Empty>
           ) : (
             <Timeline scope={scope} records={records} standings={standings(records)} />

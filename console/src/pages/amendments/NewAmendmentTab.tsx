@@ -8,7 +8,7 @@ import { recordAt } from "@/pages/audit/paging.ts";
 import type { Shown } from "@/pages/audit/shown.ts";
 import { recordId } from "@/proof/record.ts";
 import { useCan } from "@/session/hooks.ts";
-import { CorrectionForm } from "./CorrectionForm.tsx";
+import { AmendmentForm } from "./AmendmentForm.tsx";
 
 interface Props {
   scope: string;
@@ -21,8 +21,8 @@ interface Start {
   from: Shown | null;
 }
 
-/** Makes a correction, from a record or from scratch. */
-export function NewCorrection({ scope, record }: Props) {
+/** Makes an amendment, from a record or from scratch. */
+export function NewAmendmentTab({ scope, record }: Props) {
   const canRead = useCan("Workspace.Provenance.Read");
   const wanted = canRead ? record : undefined;
   const resource = useResource((signal) => begun(scope, wanted, signal), [scope, wanted]);
@@ -37,7 +37,7 @@ export function NewCorrection({ scope, record }: Props) {
                 : "Your token does not read the audit log; fill the form in by hand."}
             </Notice>
           )}
-          <CorrectionForm scope={scope} categories={categories} from={from} />
+          <AmendmentForm scope={scope} categories={categories} from={from} />
         </>
       )}
     </Loaded>

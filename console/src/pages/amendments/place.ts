@@ -1,16 +1,16 @@
-// What the address of the corrections page says: which scope, and what of it.
+// What the address of the amendments page says: which scope, and what of it.
 import { href, type Route } from "@/router/route.ts";
 
 export type View = "queue" | "all" | "entity" | "new";
 
-/** A view of the corrections page. */
+/** A view of the amendments page. */
 export interface Place {
   /** Empty where none was chosen yet. */
   readonly scope: string;
   readonly view: View;
   /** Of the view `entity`. */
   readonly entity: string;
-  /** Sequence of the plant event that a new correction begins with. */
+  /** Sequence of the plant event that a new amendment begins with. */
   readonly record: number | undefined;
 }
 
@@ -30,10 +30,10 @@ export function placeOf(route: Route): Place {
 
 /** Returns the address of a view. */
 export function viewAddress(scope: string, view: View): string {
-  return href("corrections", scope === "" ? [] : [scope, view]);
+  return href("amendments", scope === "" ? [] : [scope, view]);
 }
 
 /** Returns the address of an entity's timeline. */
 export function entityAddress(scope: string, entity: string): string {
-  return href("corrections", [scope, "entity", entity]);
+  return href("amendments", [scope, "entity", entity]);
 }

@@ -1,23 +1,23 @@
-import type { Correction, Transition } from "@/api/amendments.ts";
+import type { AmendmentRecord, Transition } from "@/api/amendments.ts";
 import { Icon } from "@/components/Icon.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
-import { AuditLink, CorrectionCard } from "./CorrectionCard.tsx";
-import css from "./Corrections.module.css";
+import { AmendmentCard, AuditLink } from "./AmendmentCard.tsx";
+import css from "./Amendments.module.css";
 import { entryOf } from "./standing.ts";
 
 interface Props {
   scope: string;
-  records: readonly Correction[];
+  records: readonly AmendmentRecord[];
   standings: ReadonlyMap<string, string>;
 }
 
-/** Corrections and decisions, oldest first. */
+/** Amendments and decisions, oldest first. */
 export function Timeline({ scope, records, standings }: Props) {
   return (
     <ol class={css.timeline} aria-label="Timeline">
       {records.map((record) => {
-        const { id, correction, decision, damaged } = entryOf(record);
+        const { id, amendment, decision, damaged } = entryOf(record);
         return (
           <li key={id} class={decision ? css[decision.Meaning] : css.made}>
             <span class={css.mark}>
@@ -25,11 +25,11 @@ export function Timeline({ scope, records, standings }: Props) {
             </span>
             {damaged && (
               <Notice kind="bad" title={`Record ${id} was changed in the store`}>
-                Verify the chain of corrections in the audit log.
+                Verify the chain of amendments in the audit log.
               </Notice>
             )}
-            {correction && !damaged && (
-              <CorrectionCard scope={scope} correction={correction} status={standings.get(id) ?? correction.Status} />
+            {amendment && !damaged && (
+              <AmendmentCard scope={scope} amendment={amendment} status={standings.get(id) ?? amendment.Status} />
             )}
             {decision && <Decided scope={scope} decision={decision} />}
           </li>
@@ -44,7 +44,7 @@ function Decided({ scope, decision }: { scope: string; decision: Transition }) {
   return (
     <article class={css.decided} aria-label={`Decision ${decision.RecordID}`}>
       <p>
-        <b>{approved ? "Approved" : "Rejected"}</b>: correction <code>{decision.AmendmentID}</code>, by{" "}
+        <b>{approved ? "Approved" : "Rejected"}</b>: amendment <code>{decision.AmendmentID}</code>, by{" "}
         {decision.ApprovedBy ?? decision.RejectedBy}
       </p>
       {!approved && <p>{decision.RejectionReason ? `Because: ${decision.RejectionReason}` : "No reason was given."}</p>}

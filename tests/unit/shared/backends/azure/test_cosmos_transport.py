@@ -51,13 +51,13 @@ def test_an_account_request_has_no_container() -> None:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     """Return the exported spans."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    spans, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
     monkeypatch.setattr(tracing, "get_tracer", lambda: provider.get_tracer("test"))
     monkeypatch.setattr(tracing, "is_enabled", lambda _: True)
-    yield exporter
+    yield spans
     provider.shutdown()
 
 

@@ -46,7 +46,7 @@ async def test_an_uninterruptible_query_ends_the_process(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(engine_module, "_STUCK_SECONDS", 1)
     monkeypatch.setattr(engine_module, "Execution", _UninterruptibleExecution)
-    monkeypatch.setattr(engine_module, "abandon", abort_process)
+    monkeypatch.setattr(engine_module, "abort_process", abort_process)
     with duckdb.connect() as connection:
         engine = Engine(connection, cast("Translator", _ConstantTranslator()))
         with pytest.raises(QueryError) as raised:

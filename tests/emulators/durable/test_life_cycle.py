@@ -135,7 +135,7 @@ async def test_invalid_state_fails_the_orchestration(world: World, monkeypatch: 
 
     monkeypatch.setattr(world.functions, "run_orchestrator", answer)
     await world.start("strange")
-    assert "is not one of the Durable Functions SDK" in (await world.ended())["output"]
+    assert "is not in the format of the Durable Functions SDK" in (await world.ended())["output"]
 
 
 async def test_file_that_is_locked_delays_and_loses_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

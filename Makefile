@@ -90,8 +90,8 @@ clean: ## Remove the virtual environment and caches, never the data
 $(VENV)/bin/python:
 	@./scripts/make-venv $(VENV)
 
-$(VENV)/local.installed: requirements.txt requirements-local.txt constraints.txt | $(VENV)/bin/python
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements-local.txt
+$(VENV)/local.installed: requirements.txt requirements/local.txt requirements/constraints.txt | $(VENV)/bin/python
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements/local.txt
 	@touch $@
 
 # Azurite, which the contract suite of the blob store runs against, and the checks that are written for Node.js;
@@ -107,28 +107,28 @@ bench/lighthouse/node_modules/installed: bench/lighthouse/package.json bench/lig
 		|| echo "Lighthouse could not be installed" >&2; \
 	else echo "npm is not there: Lighthouse is not installed" >&2; fi
 
-.venv-infra/installed: requirements-infra.txt requirements-infra-types.txt constraints-infra.txt
+.venv-infra/installed: requirements/infra.txt requirements/infra-types.txt requirements/constraints-infra.txt
 	@./scripts/make-venv .venv-infra
-	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-infra.txt
+	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/infra.txt
 	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile \
-		-r requirements-infra-types.txt
+		-r requirements/infra-types.txt
 	@touch $@
 
-.venv-azure-cli/installed: requirements-azure-cli.txt constraints-azure-cli.txt
+.venv-azure-cli/installed: requirements/azure-cli.txt requirements/constraints-azure-cli.txt
 	@./scripts/make-venv .venv-azure-cli
-	@.venv-azure-cli/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-azure-cli.txt
+	@.venv-azure-cli/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements/azure-cli.txt
 	@touch $@
 
-.venv-audit/installed: requirements-audit.txt constraints-audit.txt
+.venv-audit/installed: requirements/audit.txt requirements/constraints-audit.txt
 	@./scripts/make-venv .venv-audit
-	@.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-audit.txt
+	@.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/audit.txt
 	@touch $@
 
-.venv-bench/installed: requirements-bench.txt constraints-bench.txt
+.venv-bench/installed: requirements/bench.txt requirements/constraints-bench.txt
 	@./scripts/make-venv .venv-bench
-	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt && touch $@ \
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt && touch $@ \
 		|| echo "datasette and roapi could not be installed" >&2
 
-$(VENV)/dev.installed: requirements-dev.txt $(VENV)/local.installed
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+$(VENV)/dev.installed: requirements/dev.txt $(VENV)/local.installed
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	@touch $@

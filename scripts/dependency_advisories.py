@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PINS = ROOT / "constraints.txt"
+PINS = ROOT / "requirements" / "constraints.txt"
 LOCKS = ("web", "console", "tests/azurite", "tests/node_suites", "bench/lighthouse")
 KNOWN_BAD = "requests==2.32.3"
 """A version with an advisory. A source that does not report it is not a source of advisories."""

@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).parents[1]
 SITE_PACKAGES: Final = ".python_packages/lib/site-packages"
 """Where the Python worker looks for an app's dependencies."""
 
-FILES: Final = ("function_app.py", "host.json", "requirements.txt", "constraints.txt")
+FILES: Final = ("function_app.py", "host.json", "requirements.txt")
 FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "functions": ("*.py",),
     "shared": ("*.py", "*.graphql"),
@@ -99,7 +99,11 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
     links = {part for name in named for part in (name, *_parents(name)) if (root / part).is_symlink()}
     if links:
         raise PackageError(f"{', '.join(sorted(links))}: a symbolic link; replace it by its target")
-    return {name: (root / name).read_bytes() for name in named}
+    files = {name: (root / name).read_bytes() for name in named}
+    # The package holds the installed dependencies, so the constraints of their installation are not part of it.
+    lines = files["requirements.txt"].splitlines(keepends=True)
+    files["requirements.txt"] = b"".join(line for line in lines if not line.startswith(b"-c "))
+    return files
 
 
 def list_tracked_files(root: Path) -> set[str] | None:

@@ -184,7 +184,9 @@ def test_the_listing_names_each_file_with_its_size() -> None:
 def test_every_dependency_is_pinned() -> None:
     """The version that each requirement of the app names is the one in the constraints."""
     pinned = dict(
-        re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+        re.findall(
+            r"^([\w.-]+)==(\S+)$", (ROOT / "requirements" / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE
+        )
     )
     requirements = (ROOT / "requirements.txt").read_text(encoding="utf-8")
     named = re.findall(r"^([\w.-]+)(?:\[\w+\])?==(\S+)", requirements, re.MULTILINE)

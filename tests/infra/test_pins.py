@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+REQUIREMENTS = ROOT / "requirements"
 NODE_PROJECTS = sorted(path.parent for path in ROOT.glob("*/package.json")) + sorted(
     path.parent for path in ROOT.glob("*/*/package.json") if path.parent.name != "node_modules"
 )
@@ -17,18 +18,18 @@ EXACT = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?")
 RANGE = re.compile(r"\*|[\^~<>=v]*\s*\d[\w.*+-]*(\s*(\|\||-|\s)\s*[\^~<>=v]*\s*\d?[\w.*+-]*)*|npm:.+@.*\d.*")
 """A version range, which a locked version meets for good; a tag such as ``latest`` and an address are none."""
 ENVIRONMENTS = {
-    ".venv": ("requirements-dev.txt", "constraints.txt"),
-    ".venv-infra": ("requirements-infra.txt", "constraints-infra.txt"),
-    ".venv-audit": ("requirements-audit.txt", "constraints-audit.txt"),
-    ".venv-bench": ("requirements-bench.txt", "constraints-bench.txt"),
-    ".venv-azure-cli": ("requirements-azure-cli.txt", "constraints-azure-cli.txt"),
+    ".venv": ("dev.txt", "constraints.txt"),
+    ".venv-infra": ("infra.txt", "constraints-infra.txt"),
+    ".venv-audit": ("audit.txt", "constraints-audit.txt"),
+    ".venv-bench": ("bench.txt", "constraints-bench.txt"),
+    ".venv-azure-cli": ("azure-cli.txt", "constraints-azure-cli.txt"),
 }
 LIST = (
     "import importlib.metadata as metadata, json; "
     "print(json.dumps({d.metadata['Name']: d.version for d in metadata.distributions()}))"
 )
 NOT_INSTALLED_BY_US = {"pip"}  # Python brings it along
-WITHOUT_DEPENDENCIES = "requirements-infra-types.txt"
+WITHOUT_DEPENDENCIES = "infra-types.txt"
 
 
 def normal(name: str) -> str:
@@ -52,19 +53,30 @@ def files_of(path: Path) -> Iterator[Path]:
     """Yield a requirements file and those that it includes."""
     yield path
     for included in re.findall(r"^-r (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE):
-        yield from files_of(ROOT / included)
+        yield from files_of(path.parent / included)
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("requirements*.txt")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        ROOT / "requirements.txt",
+        *sorted(each for each in REQUIREMENTS.glob("*.txt") if not each.name.startswith("constraints")),
+    ],
+    ids=lambda path: path.name,
+)
 def test_requirements_are_exact_and_constrained(path: Path) -> None:
     """Each requirements file pins exact versions, the same as in the constraints that its installation uses."""
     direct = pins(path)
     assert direct
     if path.name == WITHOUT_DEPENDENCIES:
         return
-    used = [each for file in files_of(path) for each in re.findall(r"^-c (\S+)", file.read_text(), re.MULTILINE)]
+    used = [
+        file.parent / each
+        for file in files_of(path)
+        for each in re.findall(r"^-c (\S+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
     assert len(used) == 1
-    constraints = pins(ROOT / used[0])
+    constraints = pins(used[0])
     assert {name: constraints.get(name) for name in direct} == direct
 
 
@@ -78,10 +90,10 @@ def test_every_installed_package_is_pinned(environment: str) -> None:
     command = [str(ROOT / environment / "bin" / "python"), "-c", LIST]
     listed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
     installed = {normal(name): version for name, version in listed.items() if name not in NOT_INSTALLED_BY_US}
-    pinned = pins(ROOT / constraints)
+    pinned = pins(REQUIREMENTS / constraints)
     if environment == ".venv-infra":
-        pinned |= pins(ROOT / WITHOUT_DEPENDENCIES)
-    assert installed == pinned, f"pip install -r {requirements}, then bring {constraints} into line"
+        pinned |= pins(REQUIREMENTS / WITHOUT_DEPENDENCIES)
+    assert installed == pinned, f"pip install -r requirements/{requirements}, then update requirements/{constraints}"
 
 
 @pytest.mark.parametrize("project", NODE_PROJECTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -11,7 +11,7 @@ import duckdb
 import orjson
 
 from emulators.kusto.errors import internal_error
-from emulators.kusto.frames import QueryResult, ResultOrigin
+from emulators.kusto.frames import KqlResult, ResultOrigin
 from emulators.kusto.options import RequestOptions
 
 MAX_RESULT_BYTES = 16 * 1024 * 1024
@@ -24,7 +24,7 @@ type Key = bytes
 class CachedQueryResult:
     """Result that was computed for an earlier request."""
 
-    result: QueryResult
+    result: KqlResult
     origin: ResultOrigin
 
 

@@ -23,7 +23,7 @@ from emulators.kusto.errors import (
     too_complex_error,
 )
 from emulators.kusto.execution import Execution
-from emulators.kusto.frames import QueryResult
+from emulators.kusto.frames import KqlResult
 from emulators.kusto.options import RequestOptions
 from emulators.kusto.parameters import bind_parameters
 from emulators.kusto.sandbox import abort_process
@@ -65,7 +65,7 @@ class Engine:
         self.running = 0
         self.outcomes: dict[str, int] = {}
 
-    async def query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> QueryResult:
+    async def query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
         """Run a query; cancelling the call stops the query.
 
         Raises:
@@ -94,7 +94,7 @@ class Engine:
     def _count(self, outcome: str) -> None:
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
 
-    async def _query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> QueryResult:
+    async def _query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
         if len(text) > MAX_CHARACTERS:
             raise too_complex_error(f"the query is longer than {MAX_CHARACTERS} characters")
         deadline = time.monotonic() + options.timeout_seconds
@@ -131,7 +131,7 @@ class Engine:
         bound: Mapping[str, Any],
         options: RequestOptions,
         deadline: float,
-    ) -> QueryResult:
+    ) -> KqlResult:
         await _await_until(deadline, self._slots.acquire())
         self.running += 1
         try:
@@ -151,20 +151,20 @@ class Engine:
             raise timeout_error()
         return work.result()
 
-    def _start(self, execution: Execution) -> "asyncio.Future[QueryResult]":
+    def _start(self, execution: Execution) -> "asyncio.Future[KqlResult]":
         try:
             return asyncio.get_running_loop().run_in_executor(self._threads, execution.run)
         except RuntimeError as error:  # no memory for another thread; an existing thread may still start the execution
             execution.stop()
             raise out_of_memory_error() from error
 
-    def _release_slot(self, work: "asyncio.Future[QueryResult] | None" = None) -> None:
+    def _release_slot(self, work: "asyncio.Future[KqlResult] | None" = None) -> None:
         self.running -= 1
         self._slots.release()
         if work is not None and not work.cancelled():
             work.exception()  # retrieved, so that asyncio does not log it if no caller waits for the execution
 
-    def _stop(self, execution: Execution, work: "asyncio.Future[QueryResult]") -> None:
+    def _stop(self, execution: Execution, work: "asyncio.Future[KqlResult]") -> None:
         async def interrupt_until_done() -> None:
             give_up_at = time.monotonic() + _STUCK_SECONDS
             while not work.done():

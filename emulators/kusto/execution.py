@@ -11,7 +11,7 @@ import duckdb
 
 from emulators.kusto.caches import StatementCache
 from emulators.kusto.errors import execution_error, out_of_memory_error, result_too_large_error, timeout_error
-from emulators.kusto.frames import QueryResult, columns_from_description, encode_rows
+from emulators.kusto.frames import KqlResult, columns_from_description, encode_rows
 from emulators.kusto.library_errors import error_from_duckdb
 from emulators.kusto.options import RequestOptions
 from emulators.kusto.positions import with_position
@@ -44,7 +44,7 @@ class Execution:
     options: RequestOptions
     stopped: threading.Event = field(default_factory=threading.Event)
 
-    def run(self) -> QueryResult:
+    def run(self) -> KqlResult:
         """Execute the query and encode its rows.
 
         Raises:
@@ -61,7 +61,7 @@ class Execution:
             raise execution_error(str(error)) from error
         finally:
             self.cursor.close()
-        return QueryResult(columns, rows, time.perf_counter() - began)
+        return KqlResult(columns, rows, time.perf_counter() - began)
 
     def stop(self) -> None:
         """Interrupt the execution; repeat until it ends, because DuckDB loses an interrupt between statements."""

@@ -74,7 +74,7 @@ class ResultOrigin:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryResult:
+class KqlResult:
     """Result of a query.
 
     Attributes:
@@ -109,7 +109,7 @@ def encode_rows(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]
         raise OverflowError(f"a value has no JSON form: {error}") from error
 
 
-def render_data_set(result: QueryResult, request_id: str, origin: ResultOrigin | None = None) -> bytes:
+def render_data_set(result: KqlResult, request_id: str, origin: ResultOrigin | None = None) -> bytes:
     """Return the frames of a result; ``origin`` is the earlier request if the result was cached."""
     primary = _render_primary(result.columns, result.rows)
     seconds = result.seconds if origin is None else 0.0

@@ -13,7 +13,7 @@ _FORM = re.compile(r"oik_([A-Z2-7]{8})_([A-Za-z0-9_-]{43})")
 
 
 @dataclass(frozen=True, slots=True)
-class NewKey:
+class NewApiKey:
     """New key: the text, which is shown once, and the stored parts."""
 
     text: str
@@ -22,13 +22,13 @@ class NewKey:
     digest: bytes
 
 
-def generate_key(id_seed: str = "") -> NewKey:
+def generate_key(id_seed: str = "") -> NewApiKey:
     """Return a new key with 256 random bits; its id is random, or derived from ``id_seed`` if given."""
     identity = hashlib.sha256(id_seed.encode()).digest()[:_ID_BYTES] if id_seed else secrets.token_bytes(_ID_BYTES)
     key_id = base64.b32encode(identity).decode("ascii")
     secret = secrets.token_urlsafe(32)
     salt = secrets.token_bytes(16)
-    return NewKey(f"{PREFIX}{key_id}_{secret}", key_id, salt, hash_secret(salt, secret))
+    return NewApiKey(f"{PREFIX}{key_id}_{secret}", key_id, salt, hash_secret(salt, secret))
 
 
 def parse_key(text: str) -> tuple[str, str] | None:

@@ -42,7 +42,7 @@ class LinkedFile:
     expires_at: datetime
 
 
-class Downloads:
+class DownloadService:
     """Starts downloads and reports their state.
 
     Args:

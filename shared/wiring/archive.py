@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shared.downloads.expiry import DownloadExpiry
     from shared.downloads.job_quota import JobQuota
     from shared.downloads.ports import ArchiveProgress, JobStore
-    from shared.downloads.service import Downloads
+    from shared.downloads.service import DownloadService
     from shared.downloads.work import DownloadWork
     from shared.fair_use.ports import PlaceStore
 
@@ -86,12 +86,14 @@ class DownloadServices(ColdServices, CatalogServices):
     """Converts the archive to downloadable files."""
 
     @cached_property
-    def downloads(self) -> "Downloads":
+    def downloads(self) -> "DownloadService":
         """Starts downloads and reports their state."""
-        from shared.downloads.service import Downloads
+        from shared.downloads.service import DownloadService
 
         lifetime = timedelta(hours=self.settings.download_hours)
-        return Downloads(self.catalog.current, self._download_jobs, self.download_blobs, self._job_quota, lifetime)
+        return DownloadService(
+            self.catalog.current, self._download_jobs, self.download_blobs, self._job_quota, lifetime
+        )
 
     @cached_property
     def _job_quota(self) -> "JobQuota":

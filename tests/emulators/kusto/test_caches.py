@@ -17,7 +17,7 @@ from emulators.kusto.caches import (
     StatementCache,
 )
 from emulators.kusto.errors import QueryError
-from emulators.kusto.frames import QueryResult, ResultOrigin
+from emulators.kusto.frames import KqlResult, ResultOrigin
 from emulators.kusto.options import RequestOptions
 from tests.emulators.kusto.endpoints import Endpoint
 
@@ -94,7 +94,7 @@ def test_the_maximum_age_must_be_a_timespan(endpoint: Endpoint, age: object) -> 
 
 def cached_result(size: int, age: timedelta = timedelta()) -> CachedQueryResult:
     """Return a cached result with a given size and age."""
-    return CachedQueryResult(QueryResult((), b"x" * size, 0.0), ResultOrigin("id", datetime.now(UTC) - age))
+    return CachedQueryResult(KqlResult((), b"x" * size, 0.0), ResultOrigin("id", datetime.now(UTC) - age))
 
 
 def create_key(text: str) -> bytes:

@@ -9,7 +9,7 @@ from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, ConnectionType, Surface
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.downloads.models import Format, Job, JobStatus, Part, StoredFile
-from shared.downloads.service import Downloads, list_file_names
+from shared.downloads.service import DownloadService, list_file_names
 from shared.errors import Kind, WorkspaceError
 from tests.unit.shared.downloads.environment import HOUR, START, Environment, EnvironmentFactory
 
@@ -54,9 +54,9 @@ def environment(factory: EnvironmentFactory) -> Environment:
     return factory.make()
 
 
-def downloads(environment: Environment) -> Downloads:
+def downloads(environment: Environment) -> DownloadService:
     """Return the downloads of the environment, an hour after the start of the archive."""
-    return Downloads(
+    return DownloadService(
         catalog, environment.jobs, environment.blobs, environment.quota, timedelta(days=1), clock=lambda: START + HOUR
     )
 
@@ -70,7 +70,7 @@ async def test_job_is_visible_to_owner_and_key_managers(environment: Environment
         with pytest.raises(WorkspaceError) as refusal:
             await downloads(environment).get(refused, "j1")
         assert refusal.value.code == "DOWNLOAD_NOT_FOUND"
-    late = Downloads(
+    late = DownloadService(
         catalog, environment.jobs, environment.blobs, environment.quota, timedelta(days=1), clock=lambda: job.expires_at
     )
     with pytest.raises(WorkspaceError):
@@ -92,7 +92,7 @@ async def test_job_is_deleted_if_its_start_is_rejected(environment: Environment)
 async def test_stalled_job_is_started_at_a_read(environment: Environment) -> None:
     """A job whose process crashed before its start is started by a read half a minute later."""
     at = [START]
-    downloads = Downloads(
+    downloads = DownloadService(
         catalog, environment.jobs, environment.blobs, environment.quota, timedelta(days=1), clock=lambda: at[0]
     )
     job = await downloads.start(caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, JobRunner())
@@ -151,7 +151,7 @@ async def test_links_expire_before_the_job(environment: Environment) -> None:
     assert {each.expires_at for each in await downloads(environment).create_links(job)} == {
         START + HOUR + timedelta(minutes=15)
     }
-    late = Downloads(
+    late = DownloadService(
         catalog,
         environment.jobs,
         environment.blobs,

@@ -270,7 +270,10 @@ The array has no spaces, null for an absent value, and a number if the stored va
 
 @runtime_checkable
 class RowStreams(Protocol):
-    """Optional port of a chain store: streams rows to verification without creating a record for each."""
+    """Optional port of a chain store: streams rows to verification without creating a record for each.
+
+    docs/adr/0027 says why Cosmos DB does not need it.
+    """
 
     async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
         """Pass the rows of a window to a function that runs outside the event loop and may stop early.
@@ -290,7 +293,10 @@ class RowStreams(Protocol):
 
 @runtime_checkable
 class DecisionLookup(Protocol):
-    """Optional port of a chain store: finds decisions about amendments by the content of records."""
+    """Optional port of a chain store: finds decisions about amendments by the content of records.
+
+    docs/adr/0027 says why Cosmos DB cannot have it.
+    """
 
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
         """Return the records about amendments, found by content or filter field, in any order and possibly repeated.
@@ -310,6 +316,7 @@ class MisplacedRecords(Protocol):
     """Optional port of a chain store that can hold forged records at invalid sequences: fractions, zero, text.
 
     No other method returns them. An append is rejected while such a record is past the end or before the first record.
+    docs/adr/0027 says why Cosmos DB does not need it.
     """
 
     async def find_misplaced(self, chain: ChainKey) -> int | None:
@@ -329,7 +336,10 @@ class MisplacedRecords(Protocol):
 
 @runtime_checkable
 class OrphanRecords(Protocol):
-    """Optional port of a chain store whose records can only be found through the head item."""
+    """Optional port of a chain store whose records can only be found through the head item.
+
+    docs/adr/0027 says why Cosmos DB does not need it.
+    """
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         """Return up to 100 records that may be the earliest of this chain but cannot be reached through its head item.

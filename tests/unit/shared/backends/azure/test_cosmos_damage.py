@@ -147,6 +147,16 @@ async def test_a_forged_head_is_found_and_not_continued(
     assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
 
 
+async def test_records_without_a_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
+    """Records are read without the head item, and their ids prevent a second chain with the same positions."""
+    await container.delete_item("head", KEY)
+    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
+    with pytest.raises(WorkspaceError):
+        await ChainLog(store, workspace, give_up_seconds=0.1).append(CHAIN, draft_event("u", EVENT))
+    assert len((await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records) == COUNT
+
+
 async def test_an_item_without_partition_key_hides_no_head(store: CosmosChainStore, container: ContainerProxy) -> None:
     """An item without partition key is not returned as the head of a chain."""
     await container.create_item({"id": "head", "append": "x", "tip": {"timestamp": "2999"}, "scope": "s"})

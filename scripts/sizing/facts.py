@@ -63,8 +63,9 @@ HTTP_CONCURRENCY: Final = 50
 """Default of ``httpConcurrency``."""
 REQUEST_SECONDS: Final = 0.25
 """Assumed: mean duration of a request, store or query engine included."""
-ALWAYS_READY: Final = {"http": 2, "durable": 2, "ingest": 2, "archive": 2, "live": 2}
-"""Instances of ``prod.bicepparam``."""
+ALWAYS_READY: Final = {"http": 2, "durable": 2, "ingest": 2, "archive": 2, "live": 2, "background": 2}
+"""Instances in production: those of ``prod.bicepparam``, and two of each other function, because with zone redundancy
+Azure keeps two of every function. Published: learn.microsoft.com/azure/reliability/reliability-functions."""
 
 SCHEDULE_WITHOUT_SIMULATORS: Final = "*/5 * * * * *"
 """``BACKGROUND_SCHEDULE`` without simulators: the job that runs most often then, ``live-streams``, is due every 5 s."""

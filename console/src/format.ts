@@ -4,7 +4,7 @@ const LARGE = 1e15;
 const WHOLE = new Intl.NumberFormat("en");
 
 /** 2026-11-21 14:03:09 in the reader's time zone, or the text itself where it is no instant. */
-export function localTime(at: string, precise = false): string {
+export function formatLocalTime(at: string, precise = false): string {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) {
     return at;
@@ -16,29 +16,31 @@ export function localTime(at: string, precise = false): string {
 }
 
 /** 12,345 */
-export function count(value: number): string {
+export function formatCount(value: number): string {
   return WHOLE.format(value === 0 ? 0 : value);
 }
 
 /** A measured value in few digits; one that is too large or too small for them with an exponent. */
-export function reading(value: number): string {
+export function formatReading(value: number): string {
   const size = Math.abs(value);
   if (size === 0) {
     return "0";
   }
   if (Number.isInteger(value) && size < LARGE) {
-    return count(value);
+    return formatCount(value);
   }
-  return size >= 1e9 || size < 1e-3 ? exponent(value, 3) : value.toLocaleString("en", { maximumFractionDigits: 3 });
+  return size >= 1e9 || size < 1e-3
+    ? formatExponent(value, 3)
+    : value.toLocaleString("en", { maximumFractionDigits: 3 });
 }
 
 /** 1.25e+300 */
-export function exponent(value: number, decimals: number): string {
+export function formatExponent(value: number, decimals: number): string {
   return value.toExponential(decimals).replace(/\.?0+e/, "e");
 }
 
 /** 7.3 MB */
-export function bytes(value: number): string {
+export function formatBytes(value: number): string {
   let unit = 0;
   let left = value;
   while (left >= 1000 && unit < UNITS.length - 1) {
@@ -49,7 +51,7 @@ export function bytes(value: number): string {
 }
 
 /** A value of a query's answer as one line of text. */
-export function plain(value: unknown): string {
+export function formatPlain(value: unknown): string {
   if (value === null || value === undefined) {
     return "";
   }

@@ -2,7 +2,7 @@ import { render } from "preact";
 import "@/styles/tokens.css";
 import "@/styles/base.css";
 import type { ApiError } from "@/api/problem.ts";
-import { toast } from "@/components/toasts.ts";
+import { showToast } from "@/components/toasts.ts";
 import { takeEntraReply } from "@/session/entra.ts";
 import { session } from "@/session/index.ts";
 import { takeCode } from "@/session/link.ts";
@@ -15,7 +15,7 @@ start();
 window.addEventListener("hashchange", () => {
   const code = takeCode();
   if (code !== undefined) {
-    void told(session.withCode(code));
+    void describeRefusal(session.signInWithCode(code));
   }
 });
 const root = document.getElementById("app");
@@ -27,17 +27,17 @@ function start(): void {
   const reply = takeEntraReply();
   const code = takeCode();
   if (reply) {
-    void told(session.withEntra(reply));
+    void describeRefusal(session.signInWithEntra(reply));
   } else {
-    void (code === undefined ? session.restore() : told(session.withCode(code)));
+    void (code === undefined ? session.restore() : describeRefusal(session.signInWithCode(code)));
   }
 }
 
 /** Says why a sign-in was refused beside which the session goes on. */
-async function told(attempt: Promise<ApiError | undefined>): Promise<void> {
+async function describeRefusal(attempt: Promise<ApiError | undefined>): Promise<void> {
   const refused = await attempt;
   if (refused) {
     const which = [refused.code, refused.requestId].filter(Boolean).join(", ");
-    toast(`You stay signed in as before: ${refused.detail} (${which})`, "bad");
+    showToast(`You stay signed in as before: ${refused.detail} (${which})`, "bad");
   }
 }

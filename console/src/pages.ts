@@ -1,12 +1,7 @@
 import type { ComponentType } from "preact";
 import type { IconName } from "@/components/Icon.tsx";
-import type { Route } from "@/router/route.ts";
-import { holds, type Right } from "@/session/rights.ts";
-
-/** What a page gets. */
-export interface PageProps {
-  route: Route;
-}
+import { hasRights, type Right } from "@/session/rights.ts";
+import type { PageProps } from "./pageProps.ts";
 
 /** A page of the console; its module exports its component as `default`. */
 export interface PageEntry {
@@ -99,6 +94,6 @@ export const PAGES: readonly PageEntry[] = [
 ];
 
 /** Tells whether some rights open a page. */
-export function opens(page: PageEntry, held: readonly string[]): boolean {
-  return holds(held, page.rights) && (page.anyRight?.some((right) => held.includes(right)) ?? true);
+export function canOpen(page: PageEntry, held: readonly string[]): boolean {
+  return hasRights(held, page.rights) && (page.anyRight?.some((right) => held.includes(right)) ?? true);
 }

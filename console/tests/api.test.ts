@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { at, Client } from "../src/api/client.ts";
+import { Client, formatPath } from "../src/api/client.ts";
 import { ApiError } from "../src/api/problem.ts";
-import { streamed } from "../src/pages/audit/streaming.ts";
+import { readStream } from "../src/pages/audit/streaming.ts";
 
 const refused = vi.fn();
 const api = new Client({ token: () => "t0ken", workspace: () => "plant a", refused });
@@ -48,7 +48,7 @@ test("only paths of the service are called", async () => {
 });
 
 test("values in a path cannot leave their segment", () => {
-  expect(at`/oi-api/downloads/${"../keys?x#y"}/file`).toBe("/oi-api/downloads/..%2Fkeys%3Fx%23y/file");
+  expect(formatPath`/oi-api/downloads/${"../keys?x#y"}/file`).toBe("/oi-api/downloads/..%2Fkeys%3Fx%23y/file");
 });
 
 test("a problem document becomes an error with everything that it says", async () => {
@@ -57,7 +57,7 @@ test("a problem document becomes an error with everything that it says", async (
   const error = await failure(api.post("/x", {}));
   expect(error).toMatchObject({ status: 400, code: "INVALID_REQUEST", detail: "It breaks rules.", requestId: "r-1" });
   expect(error.errors).toEqual([errors[0]]);
-  expect(error.of("limit")).toBe("too much");
+  expect(error.fieldMessage("limit")).toBe("too much");
   expect(error.members.allowed).toEqual(["x"]);
 });
 
@@ -149,5 +149,5 @@ test("a long body that is cut is an error, not half a file", async () => {
     start: (to) => to.enqueue(new Uint8Array(3)),
     pull: (to) => to.error(new TypeError("network error")),
   });
-  expect(await failure(streamed(new Response(body), () => undefined))).toMatchObject({ code: "ANSWER_CUT" });
+  expect(await failure(readStream(new Response(body), () => undefined))).toMatchObject({ code: "ANSWER_CUT" });
 });

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { tablesOf } from "../src/api/tables.ts";
-import { asQuery, partitionOf } from "../src/pages/data/partition.ts";
+import { tablesFromPaths } from "../src/api/tables.ts";
+import { readPartition, toQuery } from "../src/pages/data/partition.ts";
 
 const TABLES = "/oi-api/data-stores/mes/databases/orders/tables";
 
 test("tables are read out of the API's description, with the verbs that are open", () => {
   const keyed = { "x-partition-key-path": "/line" };
-  const found = tablesOf({
+  const found = tablesFromPaths({
     "/oi-api/data-stores/{lookup}/containers": { get: {} },
     "/oi-api/data-stores/{store}/databases/{database}/tables/{table}": { get: {} },
     [`${TABLES}/workorders`]: { get: keyed, post: keyed },
@@ -27,10 +27,10 @@ test.each([
   [{}, undefined],
   [{ line: {} }, undefined],
 ])("the partition key of %j is asked for as %j", (document, query) => {
-  expect(asQuery(partitionOf(document, "/line"))).toEqual(query);
+  expect(toQuery(readPartition(document, "/line"))).toEqual(query);
 });
 
 test("a partition key may be a member of a member", () => {
-  expect(partitionOf({ site: { line: "l1" } }, "/site/line")).toBe("l1");
-  expect(partitionOf({ site: "l1" }, "/site/line")).toBeUndefined();
+  expect(readPartition({ site: { line: "l1" } }, "/site/line")).toBe("l1");
+  expect(readPartition({ site: "l1" }, "/site/line")).toBeUndefined();
 });

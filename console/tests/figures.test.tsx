@@ -1,10 +1,10 @@
 import { render } from "preact";
 import { expect, test, vi } from "vitest";
 import { Chart } from "../src/components/Chart.tsx";
-import { mark, room, steps } from "../src/components/chartValues.ts";
-import { count, reading } from "../src/format.ts";
-import { lonely } from "../src/live/view.ts";
-import { moreOf } from "../src/pages/queries/run/ask.ts";
+import { formatMark, listSteps, measureWidth } from "../src/components/chartValues.ts";
+import { formatCount, formatReading } from "../src/format.ts";
+import { findIsolated } from "../src/live/view.ts";
+import { adviseOnTruncation } from "../src/pages/queries/run/queryCall.ts";
 
 const made: { series: { label: string }[] }[] = [];
 
@@ -21,24 +21,24 @@ vi.mock("uplot", () => ({
 }));
 
 test("figures of any size are short, and nothing is minus nothing", () => {
-  expect([1e300, -1e300, 1.25e15, 999_999].map(reading)).toEqual(["1e+300", "-1e+300", "1.25e+15", "999,999"]);
-  expect([0, -0, 0.5, 1e-9].map(reading)).toEqual(["0", "0", "0.5", "1e-9"]);
-  expect(count(-0)).toBe("0");
+  expect([1e300, -1e300, 1.25e15, 999_999].map(formatReading)).toEqual(["1e+300", "-1e+300", "1.25e+15", "999,999"]);
+  expect([0, -0, 0.5, 1e-9].map(formatReading)).toEqual(["0", "0", "0.5", "1e-9"]);
+  expect(formatCount(-0)).toBe("0");
 });
 
 test("an axis has marks for values of any size, with room for them", () => {
-  const few = (lowest: number, highest: number) => steps(lowest, highest, 240, 50).filter((at) => at * 2 < highest);
+  const few = (lowest: number, highest: number) => listSteps(lowest, highest, 240, 50).filter((at) => at * 2 < highest);
   expect(few(-1e300, 1e300).length).toBeGreaterThan(0);
   expect(few(0, 100)).toContain(20);
-  expect(steps(1e300, 1e300, 240, 50)).toEqual([]);
-  expect(mark(-1e300)).toBe("-1e+300");
-  expect(room(["1,234,567,890 mbar"], 64)).toBeGreaterThan(100);
+  expect(listSteps(1e300, 1e300, 240, 50)).toEqual([]);
+  expect(formatMark(-1e300)).toBe("-1e+300");
+  expect(measureWidth(["1,234,567,890 mbar"], 64)).toBeGreaterThan(100);
 });
 
 test("a value that no line leads to is drawn as a point", () => {
-  expect(lonely([undefined, 5, undefined])).toEqual([1]);
-  expect(lonely([1, undefined, 2, null, 3, undefined])).toEqual([4]);
-  expect(lonely([1, undefined, 2])).toEqual([]);
+  expect(findIsolated([undefined, 5, undefined])).toEqual([1]);
+  expect(findIsolated([1, undefined, 2, null, 3, undefined])).toEqual([4]);
+  expect(findIsolated([1, undefined, 2])).toEqual([]);
 });
 
 test("a line's name may hold ends of lines", async () => {
@@ -49,6 +49,6 @@ test("a line's name may hold ends of lines", async () => {
 });
 
 test("who has the most rows there can be is told to narrow the query", () => {
-  expect(moreOf(10_000)).not.toContain("Raise it");
-  expect(moreOf(1000)).toContain("Raise it");
+  expect(adviseOnTruncation(10_000)).not.toContain("Raise it");
+  expect(adviseOnTruncation(1000)).toContain("Raise it");
 });

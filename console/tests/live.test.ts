@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { AHEAD, BINS, Bins } from "../src/live/bins.ts";
-import { numbers } from "../src/live/fields.ts";
+import { forEachNumber } from "../src/live/fields.ts";
 import { Frames } from "../src/live/frames.ts";
 import { History, MOST_SERIES } from "../src/live/history.ts";
 import { View } from "../src/live/view.ts";
@@ -35,7 +35,7 @@ function drawn(history: History, now: number): (number | null)[] {
 test("numbers of a payload are found with dotted names; texts, booleans and arrays are passed over", () => {
   const found: [string, number][] = [];
   const payload = { a: 1, b: "2", c: true, d: { e: 3.5, f: { g: -4 } }, h: [5], i: null };
-  numbers(payload, (name, value) => found.push([name, value]));
+  forEachNumber(payload, (name, value) => found.push([name, value]));
   expect(found).toEqual([
     ["a", 1],
     ["d.e", 3.5],
@@ -45,7 +45,7 @@ test("numbers of a payload are found with dotted names; texts, booleans and arra
 
 test("however deep a payload nests, the walk ends", () => {
   const deep = JSON.parse(`${'{"a":'.repeat(5000)}1${"}".repeat(5000)}`);
-  expect(() => numbers(deep, () => undefined)).not.toThrow();
+  expect(() => forEachNumber(deep, () => undefined)).not.toThrow();
 });
 
 test("the lowest and highest value of each bin are kept, in whatever order and however often values come", () => {
@@ -86,7 +86,7 @@ test("a thousand messages a second are all taken in as they come, in bounded roo
   const frames = new Frames(draw);
   for (let sent = 0; sent < 10_000; sent += 1) {
     const now = NOW + sent;
-    history.take(impulse(now, { pressure: sent, motor: { rpm: -sent } }, `d${sent % 5}`), now);
+    history.add(impulse(now, { pressure: sent, motor: { rpm: -sent } }, `d${sent % 5}`), now);
     frames.request();
     expect(history.consumed).toBe(sent + 1);
     vi.advanceTimersByTime(1);
@@ -105,20 +105,20 @@ test("a thousand messages a second are all taken in as they come, in bounded roo
 test("a silence much longer than usual is a gap, the usual pause between two values is none", () => {
   const history = new History(300);
   for (let at = 0; at <= 60_000; at += 5000) {
-    history.take(impulse(NOW + at, { v: 1 }), NOW + at);
+    history.add(impulse(NOW + at, { v: 1 }), NOW + at);
   }
   expect(drawn(history, NOW + 60_000)).not.toContain(null);
-  history.take(impulse(NOW + 160_000, { v: 1 }), NOW + 160_000);
+  history.add(impulse(NOW + 160_000, { v: 1 }), NOW + 160_000);
   expect(drawn(history, NOW + 160_000).filter((value) => value === null)).toHaveLength(1);
 });
 
 test("a clock that is far ahead pushes nothing out, and what cannot be read is counted", () => {
   const history = new History(60);
-  history.take(impulse(NOW, { v: 1 }), NOW);
-  history.take(impulse(NOW + 86_400_000, { v: 2 }), NOW);
-  history.take("{", NOW);
-  history.take("null", NOW);
-  history.take('{"Timestamp":"never","Metadata":{"ConnectionLookup":"c"},"Payload":{}}', NOW);
+  history.add(impulse(NOW, { v: 1 }), NOW);
+  history.add(impulse(NOW + 86_400_000, { v: 2 }), NOW);
+  history.add("{", NOW);
+  history.add("null", NOW);
+  history.add('{"Timestamp":"never","Metadata":{"ConnectionLookup":"c"},"Payload":{}}', NOW);
   expect(drawn(history, NOW)).toEqual([1]);
   expect([history.consumed, history.unreadable, history.newest]).toEqual([5, 3, NOW]);
 });
@@ -126,12 +126,12 @@ test("a clock that is far ahead pushes nothing out, and what cannot be read is c
 test("fields beyond the most are left out and counted", () => {
   const history = new History(60);
   const payload = Object.fromEntries(Array.from({ length: MOST_SERIES + 7 }, (_, index) => [`f${index}`, index]));
-  history.take(impulse(NOW, payload), NOW);
+  history.add(impulse(NOW, payload), NOW);
   expect([history.series.length, history.leftOut]).toEqual([MOST_SERIES, 7]);
 });
 
 test("names of the object's own prototype are fields like others", () => {
   const history = new History(60);
-  history.take(impulse(NOW, JSON.parse('{"__proto__": 1, "constructor": 2}'), "toString"), NOW);
+  history.add(impulse(NOW, JSON.parse('{"__proto__": 1, "constructor": 2}'), "toString"), NOW);
   expect(history.series.map((each) => each.field)).toEqual(["__proto__", "constructor"]);
 });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { onToasts, type Toast, toast } from "../src/components/toasts.ts";
-import { noteStarted, startedSource } from "../src/pages/downloads/started.ts";
-import { keepKql, keptKql } from "../src/pages/queries/kept.ts";
+import { showToast, subscribeToToasts, type Toast } from "../src/components/toasts.ts";
+import { recallSource, rememberSource } from "../src/pages/downloads/rememberedSources.ts";
+import { recallKql, rememberKql } from "../src/pages/queries/rememberedKql.ts";
 import { session } from "../src/session/index.ts";
 
 beforeEach(() => sessionStorage.clear());
@@ -9,15 +9,15 @@ afterEach(() => session.signOut());
 
 test("what was typed, started and told is kept while somebody is signed in, and gone when they sign out", () => {
   let toasts: readonly Toast[] = [];
-  onToasts((now) => (toasts = now));
-  keepKql("Telemetry | where Secret");
-  noteStarted("d-1", "connection pump-rig");
-  toast("The download of pump-rig was cancelled");
-  expect([keptKql(), startedSource("d-1"), toasts.length]).toEqual([
+  subscribeToToasts((now) => (toasts = now));
+  rememberKql("Telemetry | where Secret");
+  rememberSource("d-1", "connection pump-rig");
+  showToast("The download of pump-rig was cancelled");
+  expect([recallKql(), recallSource("d-1"), toasts.length]).toEqual([
     "Telemetry | where Secret",
     "connection pump-rig",
     1,
   ]);
   session.signOut();
-  expect([keptKql(), startedSource("d-1"), toasts.length]).toEqual([undefined, undefined, 0]);
+  expect([recallKql(), recallSource("d-1"), toasts.length]).toEqual([undefined, undefined, 0]);
 });

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { ApiError } from "../src/api/problem.ts";
-import type { QueryAnswer, WarmQuery } from "../src/api/queries.ts";
-import { filtered } from "../src/pages/queries/catalogQueries.ts";
-import { declared } from "../src/pages/queries/detail/declared.ts";
-import { bodyOf, draftOf } from "../src/pages/queries/edit/draft.ts";
-import { kqlErrorOf, offsetOf, widthBefore, wordAt } from "../src/pages/queries/kqlErrors.ts";
-import { linesOf, rolesOf } from "../src/pages/queries/run/chartData.ts";
-import { exactly } from "../src/pages/queries/run/exact.ts";
-import { pairsOf } from "../src/pages/queries/run/pairs.ts";
-import { argumentsOf } from "../src/pages/queries/run/parameters.ts";
+import type { QueryResult, WarmQuery } from "../src/api/queries.ts";
+import { filterQueries } from "../src/pages/queries/catalogQueries.ts";
+import { declareParameters } from "../src/pages/queries/detail/declaredParameters.ts";
+import { toBody, toDraft } from "../src/pages/queries/edit/draft.ts";
+import { computeOffset, measureColumn, measureWord, toKqlError } from "../src/pages/queries/kqlErrors.ts";
+import { assignRoles, buildLines } from "../src/pages/queries/run/chartData.ts";
+import { parseExactly } from "../src/pages/queries/run/exactJson.ts";
+import { parsePairs } from "../src/pages/queries/run/pairs.ts";
+import { buildArguments } from "../src/pages/queries/run/parameters.ts";
 
 const QUERY: WarmQuery = {
   lookup: "q",
@@ -32,14 +32,14 @@ const QUERY: WarmQuery = {
   approval: null,
 };
 
-function answer(columns: QueryAnswer["columns"], results: QueryAnswer["results"]): QueryAnswer {
+function answer(columns: QueryResult["columns"], results: QueryResult["results"]): QueryResult {
   const governance = { queryApprovedBy: null, queryApprovedAt: null };
   const rowCount = results.length;
   return { query: "q", executedAt: "", results, columns, rowCount, truncated: false, executionTimeMs: 1, governance };
 }
 
 test("a form sends what is no default; an emptied text is a value, an emptied number is none", () => {
-  const given = (values: Record<string, string>) => argumentsOf(QUERY.parameters, new Map(Object.entries(values)));
+  const given = (values: Record<string, string>) => buildArguments(QUERY.parameters, new Map(Object.entries(values)));
   expect(given({})).toEqual([]);
   expect(given({ n: "5", text: "", must: "2026-01-01", none: "" })).toEqual([
     ["p.text", ""],
@@ -50,7 +50,7 @@ test("a form sends what is no default; an emptied text is a value, an emptied nu
 });
 
 test("typed pairs may hold blanks and signs of equality", () => {
-  expect(pairsOf("a=1\n\n b = x=y \nc")).toEqual([
+  expect(parsePairs("a=1\n\n b = x=y \nc")).toEqual([
     ["p.a", "1"],
     ["p.b", "x=y"],
     ["p.c", ""],
@@ -58,7 +58,7 @@ test("typed pairs may hold blanks and signs of equality", () => {
 });
 
 test("what is read into the form is what is sent, each default as JSON of its type", () => {
-  expect(bodyOf(draftOf(QUERY))).toEqual({
+  expect(toBody(toDraft(QUERY))).toEqual({
     name: "Q",
     surface: "cooling",
     kql: "T | take n",
@@ -66,12 +66,12 @@ test("what is read into the form is what is sent, each default as JSON of its ty
     parameters: QUERY.parameters,
   });
   const long = { ...QUERY, parameters: [{ name: "n", type: "long", default: "9007199254740993" }] };
-  expect(bodyOf(draftOf(long)).parameters).toEqual(long.parameters);
+  expect(toBody(toDraft(long)).parameters).toEqual(long.parameters);
 });
 
 test("parameters are declared in KQL with their defaults, quoted where they are text", () => {
   const parameters = [...QUERY.parameters, { name: "q", type: "string", default: 'a"b' }];
-  expect(declared({ kql: "T", parameters })).toBe(
+  expect(declareParameters({ kql: "T", parameters })).toBe(
     'declare query_parameters(n:long = 5, text:string = "x", must:datetime = datetime(2026-01-01), none:real = 0.0, q:string = "a\\"b");\nT',
   );
 });
@@ -79,7 +79,7 @@ test("parameters are declared in KQL with their defaults, quoted where they are 
 test("queries are found by words of their name or text, by state and by surface", () => {
   const all = [QUERY, { ...QUERY, lookup: "r", approval: { approvedBy: "a", approvedAt: "" } }];
   const found = (text: string, state: "" | "draft" | "approved", surface = "") =>
-    filtered(all, { text, state, surface }).map((query) => query.lookup);
+    filterQueries(all, { text, state, surface }).map((query) => query.lookup);
   expect(found("TAKE q", "")).toEqual(["q", "r"]);
   expect(found("", "draft")).toEqual(["q"]);
   expect(found("", "approved", "cooling")).toEqual(["r"]);
@@ -95,17 +95,17 @@ test("an error of the engine is told with its place, any other is none of the te
       errors: [{ field, message: "bad [line:position=2:3]" }],
       members,
     });
-  expect(kqlErrorOf(error("query", { line: 2, column: 3 }))).toEqual({ message: "bad", place: { line: 2, column: 3 } });
-  expect(kqlErrorOf(error("timeRange", {}))).toBeUndefined();
-  expect(kqlErrorOf(new Error("x"))).toBeUndefined();
+  expect(toKqlError(error("query", { line: 2, column: 3 }))).toEqual({ message: "bad", place: { line: 2, column: 3 } });
+  expect(toKqlError(error("timeRange", {}))).toBeUndefined();
+  expect(toKqlError(new Error("x"))).toBeUndefined();
 });
 
 test("a place is found in the text, past its end, behind tabs", () => {
-  expect(offsetOf("ab\ncd", { line: 2, column: 2 })).toBe(4);
-  expect(offsetOf("ab\ncd", { line: 9, column: 9 })).toBe(5);
-  expect(widthBefore("\ta\tb", 4, 4)).toBe(8);
-  expect(wordAt("where Nope ==", 7)).toBe(4);
-  expect(wordAt("x", 5)).toBe(1);
+  expect(computeOffset("ab\ncd", { line: 2, column: 2 })).toBe(4);
+  expect(computeOffset("ab\ncd", { line: 9, column: 9 })).toBe(5);
+  expect(measureColumn("\ta\tb", 4, 4)).toBe(8);
+  expect(measureWord("where Nope ==", 7)).toBe(4);
+  expect(measureWord("x", 5)).toBe(1);
 });
 
 const TIMED = [
@@ -117,7 +117,9 @@ const TIMED = [
 
 test("whole numbers of 64 bits keep their digits where the browser tells them, others stay numbers", () => {
   const tells = "rawJSON" in JSON;
-  const read = exactly<unknown>('{"long": 9007199254740993, "small": 1, "real": 1234567890123456.5, "text": "1e300"}');
+  const read = parseExactly<unknown>(
+    '{"long": 9007199254740993, "small": 1, "real": 1234567890123456.5, "text": "1e300"}',
+  );
   expect(read).toEqual({
     long: tells ? "9007199254740993" : 9007199254740992,
     small: 1,
@@ -132,9 +134,9 @@ test("a time, numbers and names make lines; measurements are drawn before counts
     { at: "2026-01-01T00:00:00Z", device: "a", value: 1, n: 1 },
     { at: "2026-01-01T00:01:00Z", device: "a", value: null, n: 1 },
   ];
-  const roles = rolesOf(TIMED);
+  const roles = assignRoles(TIMED);
   expect(roles).toEqual({ time: "at", values: ["value", "n"], chosen: ["value"], names: ["device"] });
-  const lines = linesOf(answer(TIMED, rows), roles as NonNullable<typeof roles>, ["value"]);
+  const lines = buildLines(answer(TIMED, rows), roles as NonNullable<typeof roles>, ["value"]);
   expect(lines.times).toEqual([1767225600, 1767225660]);
   expect(lines.series).toEqual([
     { label: "a", values: [1, undefined] },
@@ -143,12 +145,12 @@ test("a time, numbers and names make lines; measurements are drawn before counts
 });
 
 test("without a time or a number there is no chart", () => {
-  expect(rolesOf([{ name: "value", type: "real" }])).toBeUndefined();
-  expect(rolesOf([{ name: "at", type: "datetime" }])).toBeUndefined();
+  expect(assignRoles([{ name: "value", type: "real" }])).toBeUndefined();
+  expect(assignRoles([{ name: "at", type: "datetime" }])).toBeUndefined();
 });
 
 test("a dozen lines at most are drawn, and ids of single rows tell none apart", () => {
-  const roles = rolesOf(TIMED) as NonNullable<ReturnType<typeof rolesOf>>;
+  const roles = assignRoles(TIMED) as NonNullable<ReturnType<typeof assignRoles>>;
   const rows = (names: number) =>
     Array.from({ length: 200 }, (_, index) => ({
       at: new Date(index * 1000).toISOString(),
@@ -156,7 +158,7 @@ test("a dozen lines at most are drawn, and ids of single rows tell none apart", 
       value: index,
       n: 1,
     }));
-  const many = linesOf(answer(TIMED, rows(40)), roles, ["value"]);
+  const many = buildLines(answer(TIMED, rows(40)), roles, ["value"]);
   expect([many.series.length, many.found]).toEqual([12, 40]);
-  expect(linesOf(answer(TIMED, rows(200)), roles, ["value"]).series.map((line) => line.label)).toEqual(["value"]);
+  expect(buildLines(answer(TIMED, rows(200)), roles, ["value"]).series.map((line) => line.label)).toEqual(["value"]);
 });

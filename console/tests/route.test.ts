@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { PAGES } from "../src/pages.ts";
-import { href, parseHash } from "../src/router/route.ts";
-import { holds } from "../src/session/rights.ts";
+import { buildHref, parseHash } from "../src/router/route.ts";
+import { hasRights } from "../src/session/rights.ts";
 
 test("an address that was made is read as it was meant", () => {
-  const address = href("audit", ["a/b", "ü?#"], { scope: "line 1&2", limit: 10, none: undefined, empty: "" });
+  const address = buildHref("audit", ["a/b", "ü?#"], { scope: "line 1&2", limit: 10, none: undefined, empty: "" });
   const route = parseHash(address);
   expect([route.page, route.rest]).toEqual(["audit", ["a/b", "ü?#"]]);
   expect(Object.fromEntries(route.query)).toEqual({ scope: "line 1&2", limit: "10" });
@@ -27,7 +27,7 @@ test("pages have addresses and titles of their own, and load", async () => {
 });
 
 test("a page needs all of its rights", () => {
-  expect(holds(["Workspace.Catalog.Read"], ["Workspace.Catalog.Read", "Workspace.WarmQuery.Execute"])).toBe(false);
-  expect(holds(["Workspace.Catalog.Read"], ["Workspace.Catalog.Read"])).toBe(true);
-  expect(holds([], [])).toBe(true);
+  expect(hasRights(["Workspace.Catalog.Read"], ["Workspace.Catalog.Read", "Workspace.WarmQuery.Execute"])).toBe(false);
+  expect(hasRights(["Workspace.Catalog.Read"], ["Workspace.Catalog.Read"])).toBe(true);
+  expect(hasRights([], [])).toBe(true);
 });

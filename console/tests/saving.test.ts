@@ -1,8 +1,8 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { ApiError, api } from "../src/api/index.ts";
 import type { WarmQuery } from "../src/api/queries.ts";
-import { draftOf, newDraft } from "../src/pages/queries/edit/draft.ts";
-import { differs, storeChange, storeNew } from "../src/pages/queries/edit/saving.ts";
+import { createDraft, toDraft } from "../src/pages/queries/edit/draft.ts";
+import { hasChanges, storeChange, storeNew } from "../src/pages/queries/edit/saving.ts";
 
 const QUERY: WarmQuery = {
   etag: '"1"',
@@ -39,51 +39,51 @@ function standing(...queries: WarmQuery[]) {
 
 test("every save is on condition of what its author saw", async () => {
   const put = standing(QUERY);
-  expect(await storeChange(draftOf(QUERY), QUERY)).toBeUndefined();
+  expect(await storeChange(toDraft(QUERY), QUERY)).toBeUndefined();
   expect(put.mock.calls[0]?.[2]).toEqual({ headers: { "If-Match": '"1"' } });
   const made = standing();
-  await storeNew(draftOf(QUERY));
+  await storeNew(toDraft(QUERY));
   expect(made.mock.lastCall?.[2]).toEqual({ headers: { "If-None-Match": "*" } });
 });
 
 test("a query that somebody else saved or removed meanwhile is not overwritten unseen", async () => {
   standing(THEIRS);
-  expect(await storeChange(draftOf(QUERY), QUERY)).toEqual({ now: THEIRS });
+  expect(await storeChange(toDraft(QUERY), QUERY)).toEqual({ now: THEIRS });
   standing();
-  expect(await storeChange(draftOf(QUERY), QUERY)).toEqual({ now: null });
+  expect(await storeChange(toDraft(QUERY), QUERY)).toEqual({ now: null });
   standing(THEIRS);
-  expect(await storeChange(draftOf(QUERY), null)).toEqual({ now: THEIRS });
+  expect(await storeChange(toDraft(QUERY), null)).toEqual({ now: THEIRS });
 });
 
 test("who has seen what stands now overwrites it, or makes anew what was removed", async () => {
   standing(THEIRS);
-  expect(await storeChange(draftOf(QUERY), THEIRS)).toBeUndefined();
+  expect(await storeChange(toDraft(QUERY), THEIRS)).toBeUndefined();
   standing();
-  expect(await storeChange(draftOf(QUERY), null)).toBeUndefined();
+  expect(await storeChange(toDraft(QUERY), null)).toBeUndefined();
 });
 
 test("where the newer text cannot be read yet, nothing is stored and the refusal is told", async () => {
   standing(THEIRS);
   vi.spyOn(api, "get").mockResolvedValue({ warmQueries: [QUERY] });
-  await expect(storeChange(draftOf(QUERY), QUERY)).rejects.toThrow("another");
+  await expect(storeChange(toDraft(QUERY), QUERY)).rejects.toThrow("another");
 });
 
 test("a new query takes no other's lookup, and nothing is read to find out", async () => {
   standing(QUERY);
-  await expect(storeNew(draftOf(QUERY))).rejects.toThrow("lookup");
-  await expect(storeNew({ ...draftOf(QUERY), lookup: " " })).rejects.toThrow("lookup is needed");
+  await expect(storeNew(toDraft(QUERY))).rejects.toThrow("lookup");
+  await expect(storeNew({ ...toDraft(QUERY), lookup: " " })).rejects.toThrow("lookup is needed");
   expect(api.get).not.toHaveBeenCalled();
 });
 
 test("other refusals are told as they are", async () => {
   vi.spyOn(api, "put").mockRejectedValue(new ApiError({ status: 409, code: "WARM_QUERY_NAME_TAKEN", detail: "taken" }));
-  await expect(storeChange(draftOf(QUERY), QUERY)).rejects.toThrow("taken");
-  await expect(storeNew(draftOf(QUERY))).rejects.toThrow("taken");
+  await expect(storeChange(toDraft(QUERY), QUERY)).rejects.toThrow("taken");
+  await expect(storeNew(toDraft(QUERY))).rejects.toThrow("taken");
 });
 
 test("a form is unsaved once it would send something else", () => {
-  const start = newDraft(undefined);
-  expect(differs({ ...start }, start)).toBe(false);
-  expect(differs({ ...start, kql: "x" }, start)).toBe(true);
-  expect(differs({ ...start, lookup: "x" }, start)).toBe(true);
+  const start = createDraft(undefined);
+  expect(hasChanges({ ...start }, start)).toBe(false);
+  expect(hasChanges({ ...start, kql: "x" }, start)).toBe(true);
+  expect(hasChanges({ ...start, lookup: "x" }, start)).toBe(true);
 });

@@ -39,7 +39,7 @@ function answer(path: string): Response {
 
 test("a key is exchanged for a token of an hour, and only the token is stored", async () => {
   const session = new Session();
-  await session.withCredential(KEY);
+  await session.signInWithCredential(KEY);
   expect(session.state).toMatchObject({ state: "in", who: WHO });
   expect(calls).toEqual([
     { path: "/workspace/api/keys/jwt?minutes=60", bearer: `Bearer ${KEY}` },
@@ -52,7 +52,7 @@ test("a key is exchanged for a token of an hour, and only the token is stored", 
 
 test("the token is renewed from the key before it ends", async () => {
   const session = new Session();
-  await session.withKey(KEY);
+  await session.signInWithKey(KEY);
   await vi.advanceTimersByTimeAsync(54 * 60_000);
   expect(minted).toBe(1);
   await vi.advanceTimersByTimeAsync(2 * 60_000);
@@ -62,7 +62,7 @@ test("the token is renewed from the key before it ends", async () => {
 
 test("a key that was revoked ends the session at the next renewal", async () => {
   const session = new Session();
-  await session.withKey(KEY);
+  await session.signInWithKey(KEY);
   refuse = true;
   await vi.advanceTimersByTimeAsync(56 * 60_000);
   expect(session.state).toMatchObject({ state: "out", reason: { code: "UNAUTHENTICATED" } });
@@ -73,14 +73,14 @@ test("a pasted token is not exchanged, and the session ends with it", async () =
   const expiresAt = new Date(Date.now() + 60_000).toISOString();
   vi.stubGlobal("fetch", () => Promise.resolve(new Response(JSON.stringify({ ...WHO, expiresAt }))));
   const session = new Session();
-  await session.withCredential("aaa.bbb.ccc");
+  await session.signInWithCredential("aaa.bbb.ccc");
   expect(session.state.state).toBe("in");
   await vi.advanceTimersByTimeAsync(60_000);
   expect(session.state).toMatchObject({ state: "out", reason: { code: "SESSION_ENDED" } });
 });
 
 test("a reload takes the token up, not the key; one that has ended is dropped", async () => {
-  await new Session().withKey(KEY);
+  await new Session().signInWithKey(KEY);
   const reloaded = new Session();
   await reloaded.restore();
   expect(reloaded.state.state).toBe("in");
@@ -92,7 +92,7 @@ test("a reload takes the token up, not the key; one that has ended is dropped", 
 
 test("signing out forgets everything and tells whoever listens", async () => {
   const session = new Session();
-  await session.withKey(KEY);
+  await session.signInWithKey(KEY);
   const heard = vi.fn();
   session.subscribe(heard);
   session.signOut();
@@ -111,30 +111,30 @@ test("a code is exchanged once and leaves the address and the history", async ()
   expect(code).toBe("abcdefghijklmnopqrstuvwxyz");
   expect([window.location.hash, window.history.length, takeCode()]).toEqual(["#/", before, undefined]);
   const session = new Session();
-  await session.withCode(code ?? "");
+  await session.signInWithCode(code ?? "");
   expect(calls[0]).toEqual({ path: "/local/sign-in", bearer: null });
   expect(session.state.state).toBe("in");
 });
 
 test("with the key at hand further tokens are made with it, so that they may outlive the session", async () => {
   const session = new Session();
-  await session.withCredential(KEY);
+  await session.signInWithCredential(KEY);
   calls = [];
-  await session.mint(43_200, ["Workspace.Catalog.Read"]);
+  await session.issueToken(43_200, ["Workspace.Catalog.Read"]);
   expect(calls).toEqual([
     { path: "/workspace/api/keys/jwt?minutes=43200&scopes=Workspace.Catalog.Read", bearer: `Bearer ${KEY}` },
   ]);
-  expect(await session.longest()).toBe(WHO.expiresAt);
+  expect(await session.longestExpiry()).toBe(WHO.expiresAt);
 });
 
 test("with a token alone further tokens are made with it, and end with it", async () => {
   const session = new Session();
-  await session.withCode("code");
+  await session.signInWithCode("code");
   const state = session.state;
   calls = [];
-  await session.mint(5);
+  await session.issueToken(5);
   expect(calls).toEqual([{ path: "/workspace/api/keys/jwt?minutes=5", bearer: "Bearer by-code" }]);
-  expect(await session.longest()).toBe(state.state === "in" && state.expiresAt.toISOString());
+  expect(await session.longestExpiry()).toBe(state.state === "in" && state.expiresAt.toISOString());
 });
 
 test("addresses of pages, sign-in links and half an answer are no answer of Entra ID", () => {
@@ -150,13 +150,13 @@ test("an answer of Entra ID leaves the address, and is refused where nobody aske
   const reply = takeEntraReply();
   expect(window.location.hash).toBe("#/");
   const session = new Session();
-  await session.withEntra(reply ?? { given: new URLSearchParams(), pending: undefined });
+  await session.signInWithEntra(reply ?? { given: new URLSearchParams(), pending: undefined });
   expect(session.state).toMatchObject({ state: "out", reason: { code: "ENTRA_SIGN_IN_FAILED" } });
   expect(calls).toEqual([]);
 });
 
 test("a reload that is cut short, or meets no service, keeps the session for the next one", async () => {
-  await new Session().withCode("code");
+  await new Session().signInWithCode("code");
   vi.stubGlobal("fetch", () => Promise.reject(new TypeError("gone")));
   const cut = new Session();
   await cut.restore();

@@ -63,7 +63,7 @@ async function release(): Promise<void> {
 
 test.each(["/keys/jwt", "whoami"])("signing out is not undone by a renewal that waits for %s", async (path) => {
   const session = new Session();
-  await session.withKey(KEY);
+  await session.signInWithKey(KEY);
   holding = path;
   await vi.advanceTimersByTimeAsync(56 * 60_000);
   expect(held).toHaveLength(1);
@@ -75,7 +75,7 @@ test.each(["/keys/jwt", "whoami"])("signing out is not undone by a renewal that 
 
 test("signing out is not undone by a renewal that fails", async () => {
   const session = new Session();
-  await session.withKey(KEY);
+  await session.signInWithKey(KEY);
   [holding, refusing] = ["/keys/jwt", "/keys/jwt"];
   await vi.advanceTimersByTimeAsync(56 * 60_000);
   session.signOut();
@@ -86,13 +86,13 @@ test("signing out is not undone by a renewal that fails", async () => {
 test("signing out is not undone by a sign-in or a reload under way", async () => {
   const session = new Session();
   holding = "whoami";
-  const signingIn = session.withKey(KEY);
+  const signingIn = session.signInWithKey(KEY);
   await vi.advanceTimersByTimeAsync(0);
   session.signOut();
   await release();
   await signingIn;
   expect(session.state.state).toBe("out");
-  await session.withKey(KEY);
+  await session.signInWithKey(KEY);
   const reloaded = new Session();
   holding = "whoami";
   const restoring = reloaded.restore();
@@ -106,12 +106,12 @@ test("signing out is not undone by a sign-in or a reload under way", async () =>
 
 test("a late refusal of an earlier session's request does not end the one that runs", async () => {
   const session = new Session();
-  await session.withToken("first");
+  await session.signInWithToken("first");
   [holding, refusing] = ["/x", "first"];
   const late = session.api.get("/x").catch(() => undefined);
   await vi.advanceTimersByTimeAsync(0);
   session.signOut();
-  await session.withToken("second");
+  await session.signInWithToken("second");
   await release();
   await late;
   expect(session.state.state).toBe("in");
@@ -122,34 +122,34 @@ test("a late refusal of an earlier session's request does not end the one that r
 
 test("a link that is used up ends no session, and says why", async () => {
   const session = new Session();
-  await session.withToken("mine");
+  await session.signInWithToken("mine");
   remember("kql", "typed");
   refusing = "/local/sign-in";
-  expect(await session.withCode("used-up")).toMatchObject({ code: "REFUSED", detail: "It is used up." });
+  expect(await session.signInWithCode("used-up")).toMatchObject({ code: "REFUSED", detail: "It is used up." });
   expect(session.state.state).toBe("in");
   expect([JSON.stringify(sessionStorage).includes("mine"), recall("kql")]).toEqual([true, "typed"]);
 });
 
 test("a page opened by a link that is used up goes on with what the tab kept", async () => {
-  await new Session().withToken("mine");
+  await new Session().signInWithToken("mine");
   refusing = "/local/sign-in";
   const opened = new Session();
-  expect(await opened.withCode("used-up")).toMatchObject({ code: "REFUSED" });
+  expect(await opened.signInWithCode("used-up")).toMatchObject({ code: "REFUSED" });
   expect(opened.state.state).toBe("in");
   sessionStorage.clear();
   const without = new Session();
-  expect(await without.withCode("used-up")).toBeUndefined();
+  expect(await without.signInWithCode("used-up")).toBeUndefined();
   expect(without.state).toMatchObject({ state: "out", reason: { code: "REFUSED" } });
 });
 
 test("a link that is taken replaces the session, and nothing of the one before is left", async () => {
   const session = new Session();
-  await session.withToken("mine");
+  await session.signInWithToken("mine");
   const before = session.state;
   remember("kql", "typed");
   const heard: string[] = [];
   session.subscribe(() => heard.push(session.state.state));
-  await session.withCode("good");
+  await session.signInWithCode("good");
   expect(heard).toEqual(["out", "in"]);
   expect(recall("kql")).toBeUndefined();
   expect(session.state.state === "in" && before.state === "in" && session.state.number !== before.number).toBe(true);
@@ -158,7 +158,7 @@ test("a link that is taken replaces the session, and nothing of the one before i
 test.each([2, -2])("a clock %i hours ahead of the service's neither ends a session nor its renewal", async (hours) => {
   ahead = hours * HOUR;
   const session = new Session();
-  await session.withKey(KEY);
+  await session.signInWithKey(KEY);
   await vi.advanceTimersByTimeAsync(54 * 60_000);
   expect([session.state.state, minted]).toEqual(["in", 1]);
   const reloaded = new Session();
@@ -171,7 +171,7 @@ test.each([2, -2])("a clock %i hours ahead of the service's neither ends a sessi
 test("a token of 30 days lasts 30 days, longer than a timer of a browser", async () => {
   lifetime = 30 * 24 * HOUR;
   const session = new Session();
-  await session.withToken("long");
+  await session.signInWithToken("long");
   await vi.advanceTimersByTimeAsync(lifetime - 60_000);
   expect(session.state.state).toBe("in");
   await vi.advanceTimersByTimeAsync(61_000);
@@ -182,7 +182,7 @@ test.each(["oik_ABC\u2026", "пароль", "two words", "eyJ\n"])(
   "pasted %j is no key or token, and is not sent",
   async (text) => {
     const session = new Session();
-    await session.withCredential(text);
+    await session.signInWithCredential(text);
     expect(session.state).toMatchObject({ state: "out", reason: { code: "NO_CREDENTIAL" } });
     expect(minted).toBe(0);
   },

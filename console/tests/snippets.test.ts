@@ -1,12 +1,12 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { type Ask, addressOf, adHocAsk, warmAsk } from "../src/pages/queries/run/ask.ts";
-import { curl } from "../src/pages/queries/snippets/curl.ts";
-import { grafana } from "../src/pages/queries/snippets/grafana.ts";
-import { powerBi } from "../src/pages/queries/snippets/powerBi.ts";
-import { python } from "../src/pages/queries/snippets/python.ts";
-import { mLiteral } from "../src/pages/queries/snippets/text.ts";
-import { typescript } from "../src/pages/queries/snippets/typescript.ts";
+import { buildAddress, buildAdHocCall, buildWarmCall, type QueryCall } from "../src/pages/queries/run/queryCall.ts";
+import { buildCurl } from "../src/pages/queries/snippets/curl.ts";
+import { buildGrafana } from "../src/pages/queries/snippets/grafana.ts";
+import { buildPowerBi } from "../src/pages/queries/snippets/powerBi.ts";
+import { buildPython } from "../src/pages/queries/snippets/python.ts";
+import { toMLiteral } from "../src/pages/queries/snippets/text.ts";
+import { buildTypescript } from "../src/pages/queries/snippets/typescript.ts";
 
 const ORIGIN = "http://127.0.0.1:7071";
 const HOSTILE = [
@@ -25,8 +25,8 @@ const COLUMNS = [
   { name: 'odd "name"', type: "real" },
 ];
 
-function asked(value: string): Ask {
-  return warmAsk("cooling/it's", [["p.text", value]], { timeRange: "PT1H", limit: "10" });
+function asked(value: string): QueryCall {
+  return buildWarmCall("cooling/it's", [["p.text", value]], { timeRange: "PT1H", limit: "10" });
 }
 
 /** What a program named curl gets as its arguments. */
@@ -38,50 +38,56 @@ function words(command: string): string[] {
 }
 
 test.each(HOSTILE)("a shell gives curl the value %j as it is", (value) => {
-  const got = words(curl({ ask: asked(value), origin: ORIGIN, columns: [] }));
+  const got = words(buildCurl({ ask: asked(value), origin: ORIGIN, columns: [] }));
   expect(got).toContain(`p.text=${value}`);
   expect(got).toContain("Authorization: Bearer t");
   expect(got).toContain(`${ORIGIN}/oi-api/warm-queries/cooling/it's`);
-  const body = adHocAsk(value, { timeRange: "", limit: "" });
-  const posted = words(curl({ ask: body, origin: ORIGIN, columns: [] })).at(-1) ?? "";
+  const body = buildAdHocCall(value, { timeRange: "", limit: "" });
+  const posted = words(buildCurl({ ask: body, origin: ORIGIN, columns: [] })).at(-1) ?? "";
   expect(JSON.parse(posted)).toEqual({ query: value, limit: 1000 });
 });
 
 test.each(HOSTILE)("Python reads %j back from its literal", (value) => {
-  const program = python({ ask: asked(value), origin: ORIGIN, columns: [] });
+  const program = buildPython({ ask: asked(value), origin: ORIGIN, columns: [] });
   const literals = [...program.matchAll(/"p\.text": ("(?:\\.|[^"\\])*")/g)].map((found) => JSON.parse(found[1] ?? ""));
   expect(literals).toEqual([value]);
-  const posted = python({ ask: adHocAsk(value, { timeRange: "PT1H", limit: "5" }), origin: ORIGIN, columns: [] });
+  const posted = buildPython({
+    ask: buildAdHocCall(value, { timeRange: "PT1H", limit: "5" }),
+    origin: ORIGIN,
+    columns: [],
+  });
   expect(JSON.parse(/"query": (.*),\n/.exec(posted)?.[1] ?? "")).toBe(value);
 });
 
 test.each(HOSTILE)("Power Query M keeps %j inside its quotes", (value) => {
-  const text = powerBi({ ask: asked(value), origin: ORIGIN, columns: COLUMNS });
-  expect(text).toContain(`#"p.text" = ${mLiteral(value)}`);
-  expect(readM(mLiteral(value))).toBe(value);
+  const text = buildPowerBi({ ask: asked(value), origin: ORIGIN, columns: COLUMNS });
+  expect(text).toContain(`#"p.text" = ${toMLiteral(value)}`);
+  expect(readM(toMLiteral(value))).toBe(value);
   expect(text).toContain('"odd ""name"""');
 });
 
 test.each(HOSTILE)("Grafana gets JSON whose address holds %j", (value) => {
-  const query = JSON.parse(grafana({ ask: asked(value), origin: ORIGIN, columns: COLUMNS }));
+  const query = JSON.parse(buildGrafana({ ask: asked(value), origin: ORIGIN, columns: COLUMNS }));
   expect(new URL(query.url).searchParams.get("p.text")).toBe(value);
   expect(query).toMatchObject({ format: "timeseries", root_selector: "results" });
   expect(query.columns[0]).toEqual({ selector: "Timestamp", text: "Timestamp", type: "timestamp" });
 });
 
 test.each(HOSTILE)("TypeScript holds %j as one literal", (value) => {
-  const text = typescript({ ask: asked(value), origin: ORIGIN, columns: COLUMNS });
+  const text = buildTypescript({ ask: asked(value), origin: ORIGIN, columns: COLUMNS });
   const found = /\["p\.text", ("(?:\\.|[^"\\])*")\]/.exec(text);
   expect(JSON.parse(found?.[1] ?? "")).toBe(value);
 });
 
 test("what is copied holds a placeholder, and the same call for each program", () => {
   const subject = { ask: asked("x"), origin: ORIGIN, columns: COLUMNS };
-  for (const text of [curl, python, typescript, powerBi, grafana].map((make) => make(subject))) {
+  for (const text of [buildCurl, buildPython, buildTypescript, buildPowerBi, buildGrafana].map((make) =>
+    make(subject),
+  )) {
     expect(text).not.toMatch(/eyJ|oik_/);
     expect(text).toContain("PT1H");
   }
-  expect(addressOf(subject.ask)).toBe("/oi-api/warm-queries/cooling/it's?p.text=x&timeRange=PT1H&limit=10");
+  expect(buildAddress(subject.ask)).toBe("/oi-api/warm-queries/cooling/it's?p.text=x&timeRange=PT1H&limit=10");
 });
 
 /** Reads a literal of Power Query M, as its grammar says; fails where it ends before its end. */

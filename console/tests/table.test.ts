@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { type Column, next, sorted } from "../src/components/columns.ts";
-import { reveal, slice } from "../src/components/virtual.ts";
+import { type Column, sortRows, toggleSorting } from "../src/components/columns.ts";
+import { computeSlice, scrollToShow } from "../src/components/virtual.ts";
 
 const ROW = 32;
 const VIEW = 560;
@@ -8,7 +8,7 @@ const VIEW = 560;
 test("wherever one scrolls, what is seen is drawn, the whole keeps its height, and few rows are there", () => {
   const count = 10_000;
   for (let top = 0; top <= count * ROW - VIEW; top += 977) {
-    const { start, end, before, after } = slice(count, ROW, top, VIEW);
+    const { start, end, before, after } = computeSlice(count, ROW, top, VIEW);
     expect(start * ROW).toBeLessThanOrEqual(top);
     expect(end * ROW).toBeGreaterThanOrEqual(top + VIEW);
     expect(before + (end - start) * ROW + after).toBe(count * ROW);
@@ -18,7 +18,7 @@ test("wherever one scrolls, what is seen is drawn, the whole keeps its height, a
 
 test.each([0, 1, 17, 18, 25, 26])("%i rows are never more or fewer than there are", (count) => {
   for (const top of [0, 32, 5000]) {
-    const { start, end, before, after } = slice(count, ROW, top, VIEW);
+    const { start, end, before, after } = computeSlice(count, ROW, top, VIEW);
     expect(start).toBeGreaterThanOrEqual(0);
     expect(end).toBeLessThanOrEqual(count);
     expect(before + (end - start) * ROW + after).toBe(count * ROW);
@@ -26,9 +26,9 @@ test.each([0, 1, 17, 18, 25, 26])("%i rows are never more or fewer than there ar
 });
 
 test("a row is brought into view with the least scrolling", () => {
-  expect(reveal(3, ROW, 0, VIEW, 33)).toBe(0);
-  expect(reveal(3, ROW, 500, VIEW, 33)).toBe(96);
-  expect(reveal(100, ROW, 0, VIEW, 33)).toBe(101 * ROW - (VIEW - 33));
+  expect(scrollToShow(3, ROW, 0, VIEW, 33)).toBe(0);
+  expect(scrollToShow(3, ROW, 500, VIEW, 33)).toBe(96);
+  expect(scrollToShow(100, ROW, 0, VIEW, 33)).toBe(101 * ROW - (VIEW - 33));
 });
 
 interface Row {
@@ -44,17 +44,17 @@ const COLUMNS: Column<Row>[] = [
 test("numbers sort as numbers, texts as people do, and what is missing stays last", () => {
   const rows = [10, null, 9, 100].map((n) => ({ n, t: `rig-${n}` }));
   const numbers = (direction: "ascending" | "descending") =>
-    sorted(rows, COLUMNS, { key: "n", direction }).map((row) => row.n);
+    sortRows(rows, COLUMNS, { key: "n", direction }).map((row) => row.n);
   expect(numbers("ascending")).toEqual([9, 10, 100, null]);
   expect(numbers("descending")).toEqual([100, 10, 9, null]);
-  const texts = sorted(rows.slice(0, 1).concat(rows.slice(2)), COLUMNS, { key: "t", direction: "ascending" });
+  const texts = sortRows(rows.slice(0, 1).concat(rows.slice(2)), COLUMNS, { key: "t", direction: "ascending" });
   expect(texts.map((row) => row.t)).toEqual(["rig-9", "rig-10", "rig-100"]);
-  expect(sorted(rows, COLUMNS)).toBe(rows);
+  expect(sortRows(rows, COLUMNS)).toBe(rows);
 });
 
 test("a head sorts up, down, then not at all", () => {
-  const up = next("n");
-  const down = next("n", up);
-  expect([up?.direction, down?.direction, next("n", down)]).toEqual(["ascending", "descending", undefined]);
-  expect(next("t", down)).toEqual({ key: "t", direction: "ascending" });
+  const up = toggleSorting("n");
+  const down = toggleSorting("n", up);
+  expect([up?.direction, down?.direction, toggleSorting("n", down)]).toEqual(["ascending", "descending", undefined]);
+  expect(toggleSorting("t", down)).toEqual({ key: "t", direction: "ascending" });
 });

@@ -1,5 +1,5 @@
-import { whole } from "./body.ts";
-import { type Answer, at, type Client } from "./client.ts";
+import { readBody } from "./body.ts";
+import { type ApiReply, type Client, formatPath } from "./client.ts";
 import { isPrefix } from "./provenance.ts";
 
 /** An amendment, as it is stored. */
@@ -76,29 +76,29 @@ export async function queryAmendments(
   signal: AbortSignal,
 ): Promise<AmendmentPage> {
   const options = { query: { ...filters, scopeKey }, signal };
-  return found(await api.request<AmendmentRecord[]>("GET", AMENDMENTS, undefined, options));
+  return toPage(await api.request<AmendmentRecord[]>("GET", AMENDMENTS, undefined, options));
 }
 
 /** Returns the amendments of an entity, oldest first, at most 1,000; needs Workspace.Amendment.Read. */
-export async function entityChain(
+export async function fetchEntityChain(
   api: Client,
   scopeKey: string,
   entityId: string,
   signal: AbortSignal,
 ): Promise<AmendmentPage> {
   const options = { query: { scopeKey, entityId }, signal };
-  return found(await api.request<AmendmentRecord[]>("GET", `${AMENDMENTS}/chain`, undefined, options));
+  return toPage(await api.request<AmendmentRecord[]>("GET", `${AMENDMENTS}/chain`, undefined, options));
 }
 
 /** Gives the same as a page that people print. */
-export async function entityReport(api: Client, scopeKey: string, entityId: string): Promise<Blob> {
+export async function fetchEntityReport(api: Client, scopeKey: string, entityId: string): Promise<Blob> {
   const options = { query: { scopeKey, entityId }, headers: { Accept: "text/html" } };
   const reply = await api.fetch("GET", `${AMENDMENTS}/chain`, undefined, options);
-  return await whole(reply, () => reply.blob());
+  return await readBody(reply, () => reply.blob());
 }
 
 /** Gives the reasons that an amendment may name; needs Workspace.Amendment.Read. */
-export async function reasonCategories(api: Client, signal: AbortSignal): Promise<string[]> {
+export async function fetchReasonCategories(api: Client, signal: AbortSignal): Promise<string[]> {
   const path = "/oi-api/provenance/reason-categories";
   return (await api.get<{ categories: string[] }>(path, { signal })).categories;
 }
@@ -111,7 +111,7 @@ export function createAmendment(api: Client, scopeKey: string, made: NewAmendmen
 /** Approves somebody else's amendment; needs Workspace.Amendment.Approve. */
 export function approveAmendment(api: Client, scopeKey: string, id: string, key: string): Promise<Transition> {
   const options = { query: { scopeKey }, headers: { "Idempotency-Key": key } };
-  return api.post<Transition>(at`/oi-api/provenance/amendments/${id}/approve`, {}, options);
+  return api.post<Transition>(formatPath`/oi-api/provenance/amendments/${id}/approve`, {}, options);
 }
 
 /** Rejects somebody else's amendment; needs Workspace.Amendment.Approve. */
@@ -124,9 +124,9 @@ export function rejectAmendment(
 ): Promise<Transition> {
   const body = { ScopeKey: scopeKey, RejectionReason: reason };
   const options = { query: { scopeKey }, headers: { "Idempotency-Key": key } };
-  return api.post<Transition>(at`/oi-api/provenance/amendments/${id}/reject`, body, options);
+  return api.post<Transition>(formatPath`/oi-api/provenance/amendments/${id}/reject`, body, options);
 }
 
-function found({ data, headers }: Answer<AmendmentRecord[]>): AmendmentPage {
+function toPage({ data, headers }: ApiReply<AmendmentRecord[]>): AmendmentPage {
   return { records: data, hasMore: isPrefix(headers) };
 }

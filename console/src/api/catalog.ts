@@ -34,6 +34,6 @@ const WORKSPACE = `query Workspace {
 }`;
 
 /** Gives the workspace; needs Workspace.Catalog.Read. */
-export async function workspace(api: Client, signal?: AbortSignal): Promise<Workspace> {
+export async function fetchWorkspace(api: Client, signal?: AbortSignal): Promise<Workspace> {
   return (await api.graphql<{ workspace: Workspace }>(WORKSPACE, {}, signal)).workspace;
 }

@@ -1,6 +1,6 @@
-import { jsonOf } from "./body.ts";
-import { ApiError, isAbort, problemOf, unreachable } from "./problem.ts";
-import { noteUsage } from "./usage.ts";
+import { readJson } from "./body.ts";
+import { ApiError, createUnreachableError, isAbort, readProblem } from "./problem.ts";
+import { recordUsage } from "./usage.ts";
 
 export type QueryValue = string | number | boolean | null | undefined;
 
@@ -13,7 +13,7 @@ export interface RequestOptions {
 }
 
 /** An answer with what stands around its body. */
-export interface Answer<T> {
+export interface ApiReply<T> {
   status: number;
   headers: Headers;
   data: T;
@@ -28,11 +28,11 @@ export interface Caller {
   refused(error: ApiError, token: string | undefined): void;
 }
 
-const MOST_PATIENCE_SECONDS = 5;
-const MOST_TRIES = 3;
+const MAX_WAIT_SECONDS = 5;
+const MAX_TRIES = 3;
 
 /** Makes a path with each value percent-encoded: at`/oi-api/downloads/${id}`. */
-export function at(texts: TemplateStringsArray, ...values: (string | number)[]): string {
+export function formatPath(texts: TemplateStringsArray, ...values: (string | number)[]): string {
   return texts.reduce((path, text, index) => path + encodeURIComponent(String(values[index - 1])) + text);
 }
 
@@ -62,9 +62,9 @@ export class Client {
   }
 
   /** Gives status, headers and body; `data` is undefined where the body is empty. */
-  async request<T>(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Answer<T>> {
+  async request<T>(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<ApiReply<T>> {
     const reply = await this.fetch(method, path, body, options);
-    const data = await jsonOf<T>(reply, method === "GET" && reply.status === 200);
+    const data = await readJson<T>(reply, method === "GET" && reply.status === 200);
     return { status: reply.status, headers: reply.headers, data };
   }
 
@@ -76,10 +76,10 @@ export class Client {
       if (reply.ok) {
         return reply;
       }
-      const error = await problemOf(reply);
+      const error = await readProblem(reply);
       const wait = error.retryAfterSeconds ?? Number.POSITIVE_INFINITY;
-      if (reply.status === 429 && method === "GET" && wait <= MOST_PATIENCE_SECONDS && tries < MOST_TRIES) {
-        await pause(wait, options.signal);
+      if (reply.status === 429 && method === "GET" && wait <= MAX_WAIT_SECONDS && tries < MAX_TRIES) {
+        await sleep(wait, options.signal);
         continue;
       }
       if (reply.status === 401) {
@@ -92,7 +92,7 @@ export class Client {
   /** Runs a GraphQL query and gives its data; the first of its errors is raised as an ApiError. */
   async graphql<T>(query: string, variables: Record<string, unknown> = {}, signal?: AbortSignal): Promise<T> {
     const options = { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) };
-    const path = at`/v1/${this.#caller.workspace()}/graphql`;
+    const path = formatPath`/v1/${this.#caller.workspace()}/graphql`;
     const answer = await this.request<GraphQLBody<T>>("POST", path, { query, variables }, options);
     const [first] = answer.data?.errors ?? [];
     if (first) {
@@ -110,7 +110,7 @@ export class Client {
     options: RequestOptions,
     token: string | undefined,
   ): Promise<Response> {
-    const target = address(path, options.query);
+    const target = buildAddress(path, options.query);
     const headers = new Headers(options.headers);
     if (token !== undefined) {
       headers.set("Authorization", `Bearer ${token}`);
@@ -125,10 +125,10 @@ export class Client {
     }
     try {
       const reply = await fetch(target, init);
-      noteUsage(reply.headers);
+      recordUsage(reply.headers);
       return reply;
     } catch (error) {
-      throw isAbort(error) ? error : unreachable();
+      throw isAbort(error) ? error : createUnreachableError();
     }
   }
 }
@@ -138,7 +138,7 @@ interface GraphQLBody<T> {
   errors?: { message: string; extensions?: { code?: string } }[];
 }
 
-function address(path: string, query: Record<string, QueryValue> = {}): string {
+function buildAddress(path: string, query: Record<string, QueryValue> = {}): string {
   if (!path.startsWith("/") || path.startsWith("//")) {
     throw new TypeError(`${path} is not a path of this service`);
   }
@@ -147,7 +147,7 @@ function address(path: string, query: Record<string, QueryValue> = {}): string {
   return text === "" ? path : `${path}?${text}`;
 }
 
-function pause(seconds: number, signal?: AbortSignal): Promise<void> {
+function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, seconds * 1000);
     signal?.addEventListener("abort", () => {

@@ -1,7 +1,7 @@
 import { session } from "@/session/index.ts";
 
-export { jsonOf, whole } from "./body.ts";
-export { type Answer, at, type RequestOptions } from "./client.ts";
+export { readBody, readJson } from "./body.ts";
+export { type ApiReply, formatPath, type RequestOptions } from "./client.ts";
 export { ApiError, type FieldError, isAbort, isOutdated } from "./problem.ts";
 
 /** The service's API, as whoever is signed in. */

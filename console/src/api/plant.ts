@@ -21,18 +21,20 @@ const SURFACES = `query Surfaces($after: String) {
 }`;
 
 /** Gives every connection, in order of their lookups; needs Workspace.Catalog.Read. */
-export function connections(api: Client, signal?: AbortSignal): Promise<Connection[]> {
-  return all(async (after) => {
+export function fetchConnections(api: Client, signal?: AbortSignal): Promise<Connection[]> {
+  return fetchAllPages(async (after) => {
     return (await api.graphql<{ connections: Page<Connection> }>(CONNECTIONS, { after }, signal)).connections;
   });
 }
 
 /** Gives every surface, in order of their lookups; needs Workspace.Catalog.Read. */
-export function surfaces(api: Client, signal?: AbortSignal): Promise<Surface[]> {
-  return all(async (after) => (await api.graphql<{ surfaces: Page<Surface> }>(SURFACES, { after }, signal)).surfaces);
+export function fetchSurfaces(api: Client, signal?: AbortSignal): Promise<Surface[]> {
+  return fetchAllPages(
+    async (after) => (await api.graphql<{ surfaces: Page<Surface> }>(SURFACES, { after }, signal)).surfaces,
+  );
 }
 
-async function all<Node>(load: (after: string | null) => Promise<Page<Node>>): Promise<Node[]> {
+async function fetchAllPages<Node>(load: (after: string | null) => Promise<Page<Node>>): Promise<Node[]> {
   const nodes: Node[] = [];
   let after: string | null = null;
   for (;;) {

@@ -4,7 +4,7 @@ export interface FieldError {
   message: string;
 }
 
-interface Told {
+interface ProblemDetails {
   status: number;
   code: string;
   detail: string;
@@ -27,7 +27,7 @@ export class ApiError extends Error {
   /** The whole problem document, for the members that belong to a code. */
   readonly members: Readonly<Record<string, unknown>>;
 
-  constructor(told: Told) {
+  constructor(told: ProblemDetails) {
     super(told.detail);
     this.name = "ApiError";
     this.status = told.status;
@@ -40,28 +40,28 @@ export class ApiError extends Error {
   }
 
   /** The message of a field, by its name, undefined where it is not among those that fail. */
-  of(field: string): string | undefined {
+  fieldMessage(field: string): string | undefined {
     return this.errors.find((error) => error.field === field)?.message;
   }
 }
 
 /** Reads the error that a reply tells of; a reply that is no problem document still gives one. */
-export async function problemOf(reply: Response): Promise<ApiError> {
-  const members = await document(reply);
+export async function readProblem(reply: Response): Promise<ApiError> {
+  const members = await readDocument(reply);
   const wait = Number(reply.headers.get("retry-after"));
   return new ApiError({
     status: reply.status,
-    code: text(members.code) || `HTTP_${reply.status}`,
-    detail: text(members.detail) || text(members.title) || `The service answered ${reply.status}.`,
-    requestId: reply.headers.get("x-request-id") ?? text(members.traceId),
-    errors: fields(members.errors),
+    code: toText(members.code) || `HTTP_${reply.status}`,
+    detail: toText(members.detail) || toText(members.title) || `The service answered ${reply.status}.`,
+    requestId: reply.headers.get("x-request-id") ?? toText(members.traceId),
+    errors: toFieldErrors(members.errors),
     ...(wait > 0 ? { retryAfterSeconds: wait } : {}),
     members,
   });
 }
 
 /** The error of a request that got no answer. */
-export function unreachable(): ApiError {
+export function createUnreachableError(): ApiError {
   return new ApiError({
     status: 0,
     code: "UNREACHABLE",
@@ -79,7 +79,7 @@ export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
-async function document(reply: Response): Promise<Record<string, unknown>> {
+async function readDocument(reply: Response): Promise<Record<string, unknown>> {
   try {
     const value: unknown = await reply.json();
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
@@ -88,11 +88,11 @@ async function document(reply: Response): Promise<Record<string, unknown>> {
   }
 }
 
-function text(value: unknown): string {
+function toText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-function fields(value: unknown): FieldError[] {
+function toFieldErrors(value: unknown): FieldError[] {
   const entries: unknown[] = Array.isArray(value) ? value : [];
   return entries.filter(isFieldError);
 }

@@ -1,13 +1,10 @@
-import { type ChainName, chainQuery } from "@/proof/chains.ts";
+import { type ChainName, toChainQuery } from "@/proof/chains.ts";
 import { NoteError } from "@/proof/notes.ts";
-import type { Sources } from "@/proof/proving.ts";
 import type { JsonObject } from "@/proof/record.ts";
-import { whole } from "./body.ts";
+import type { Sources } from "@/proof/recordProof.ts";
+import { readBody } from "./body.ts";
 import type { Client } from "./client.ts";
 import { ApiError } from "./problem.ts";
-
-export type WorkspaceTarget = "PlatformConfig" | "AccessControl";
-export type Target = WorkspaceTarget | "DomainEvents" | "DomainAmendments";
 
 /** A stored audit event. */
 export interface AuditEvent {
@@ -71,7 +68,7 @@ export interface Window extends Filters {
 }
 
 /** What a query gave. */
-export interface Found {
+export interface RecordPage {
   records: readonly JsonObject[];
   /** Further matches of the same filters and window exist. */
   hasMore: boolean;
@@ -80,22 +77,27 @@ export interface Found {
 const EVENTS = "/oi-api/provenance/events";
 
 /** Gives records of a chain, newest first; needs Workspace.Provenance.Read. */
-export async function queryRecords(api: Client, chain: ChainName, window: Window, signal: AbortSignal): Promise<Found> {
-  const query = { ...window, ...chainQuery(chain) };
+export async function queryRecords(
+  api: Client,
+  chain: ChainName,
+  window: Window,
+  signal: AbortSignal,
+): Promise<RecordPage> {
+  const query = { ...window, ...toChainQuery(chain) };
   const answer = await api.request<JsonObject[]>("GET", `${EVENTS}/query`, undefined, { query, signal });
   return { records: answer.data, hasMore: isPrefix(answer.headers) };
 }
 
 /** Walks a chain from its first record to its last; needs Workspace.Provenance.Verify. */
 export function verifyChain(api: Client, chain: ChainName, signal: AbortSignal, recordId?: string): Promise<Verdict> {
-  const { target, scopeKey } = chainQuery(chain);
+  const { target, scopeKey } = toChainQuery(chain);
   const body = { ...(scopeKey ? { ScopeKey: scopeKey } : {}), ...(recordId ? { RecordID: recordId } : {}) };
   return api.post<Verdict>(`${EVENTS}/verify`, body, { query: { target }, signal });
 }
 
 /** Appends an event; needs Workspace.Provenance.Write. A repeat with the same key appends nothing. */
 export function writeEvent(api: Client, chain: ChainName, event: NewEvent, key: string): Promise<AuditEvent> {
-  const { target, scopeKey } = chainQuery(chain);
+  const { target, scopeKey } = toChainQuery(chain);
   const body = { ...event, ...(scopeKey ? { ScopeKey: scopeKey } : {}) };
   return api.post<AuditEvent>(EVENTS, body, { query: { target }, headers: { "Idempotency-Key": key } });
 }
@@ -107,7 +109,7 @@ export function exportRecords(
   asked: Filters & { format: "json" | "csv"; limit: number },
   signal: AbortSignal,
 ): Promise<Response> {
-  return api.fetch("GET", `${EVENTS}/export`, undefined, { query: { ...asked, ...chainQuery(chain) }, signal });
+  return api.fetch("GET", `${EVENTS}/export`, undefined, { query: { ...asked, ...toChainQuery(chain) }, signal });
 }
 
 /** Tells whether an answer is a prefix of what matches. */
@@ -116,13 +118,13 @@ export function isPrefix(headers: Headers): boolean {
 }
 
 /** Gives the newest checkpoint of a chain, null where none was signed yet; needs Workspace.Provenance.Read. */
-export async function newestCheckpoint(
+export async function fetchNewestCheckpoint(
   api: Client,
   chain: ChainName,
   signal: AbortSignal,
 ): Promise<SignedCheckpoint | null> {
   try {
-    return await api.get<SignedCheckpoint>("/oi-api/provenance/checkpoint", { query: chainQuery(chain), signal });
+    return await api.get<SignedCheckpoint>("/oi-api/provenance/checkpoint", { query: toChainQuery(chain), signal });
   } catch (error) {
     if (error instanceof ApiError && error.code === "CHECKPOINT_NOT_FOUND") {
       return null;
@@ -132,32 +134,32 @@ export async function newestCheckpoint(
 }
 
 /** Where a record's proof comes from: the service's own routes. */
-export function proofSources(api: Client, chain: ChainName, signal: AbortSignal): Sources {
+export function createProofSources(api: Client, chain: ChainName, signal: AbortSignal): Sources {
   const prove = (query: Record<string, number>) =>
-    nullWhereRefused(async () => {
-      const options = { query: { ...query, ...chainQuery(chain) }, signal };
+    nullIfInvalid(async () => {
+      const options = { query: { ...query, ...toChainQuery(chain) }, signal };
       return (await api.get<{ hashes: string[] }>("/oi-api/provenance/proof", options)).hashes;
     });
   return {
     key: async () => {
       const reply = await api.fetch("GET", "/.well-known/oi-checkpoint-key", undefined, { signal });
-      return await whole(reply, () => reply.text());
+      return await readBody(reply, () => reply.text());
     },
-    note: () => noteOf(api, chain, signal),
+    note: () => fetchNote(api, chain, signal),
     inclusion: (sequence, size) => prove({ sequence, size }),
     growth: (from, size) => prove({ from, size }),
   };
 }
 
-async function noteOf(api: Client, chain: ChainName, signal: AbortSignal): Promise<string | null> {
+async function fetchNote(api: Client, chain: ChainName, signal: AbortSignal): Promise<string | null> {
   try {
-    return (await newestCheckpoint(api, chain, signal))?.signedNote ?? null;
+    return (await fetchNewestCheckpoint(api, chain, signal))?.signedNote ?? null;
   } catch (error) {
     throw error instanceof ApiError && error.code === "CHECKPOINT_REFUSED" ? new NoteError(error.detail) : error;
   }
 }
 
-async function nullWhereRefused<T>(work: () => Promise<T>): Promise<T | null> {
+async function nullIfInvalid<T>(work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();
   } catch (error) {

@@ -39,7 +39,7 @@ export interface QueryColumn {
 }
 
 /** The answer to a query, warm or ad hoc. */
-export interface QueryAnswer {
+export interface QueryResult {
   query: string;
   executedAt: string;
   results: Record<string, unknown>[];

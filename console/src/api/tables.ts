@@ -42,21 +42,21 @@ const OF_ALL: Record<string, Verb> = { get: "list", post: "create" };
 const OF_ONE: Record<string, Verb> = { get: "read", put: "replace", delete: "delete" };
 
 /** Gives the tables that the caller may use, which the API's own description names. */
-export async function tables(api: Client, signal?: AbortSignal): Promise<Table[]> {
-  return tablesOf((await api.get<{ paths: Paths }>("/oi-api/openapi", signal ? { signal } : {})).paths);
+export async function fetchTables(api: Client, signal?: AbortSignal): Promise<Table[]> {
+  return tablesFromPaths((await api.get<{ paths: Paths }>("/oi-api/openapi", signal ? { signal } : {})).paths);
 }
 
 /** Reads tables out of the paths of an OpenAPI document. */
-export function tablesOf(paths: Paths): Table[] {
-  const found = new Map<string, Made>();
+export function tablesFromPaths(paths: Paths): Table[] {
+  const found = new Map<string, TableDraft>();
   for (const [path, operations] of Object.entries(paths)) {
-    const place = PATH.exec(path)?.groups as Place | undefined;
+    const place = PATH.exec(path)?.groups as TablePath | undefined;
     if (place) {
       const { store, database, name, one } = place;
       const key = `${store}/${database}/${name}`;
       const table = found.get(key) ?? { store, database, name, partitionKeyPath: "", verbs: new Set<Verb>() };
       found.set(key, table);
-      note(table, one ? OF_ONE : OF_ALL, operations);
+      addVerbs(table, one ? OF_ONE : OF_ALL, operations);
     }
   }
   for (const table of found.values()) {
@@ -65,10 +65,10 @@ export function tablesOf(paths: Paths): Table[] {
   return [...found.values()];
 }
 
-type Made = Table & { verbs: Set<Verb> };
-type Place = { store: string; database: string; name: string; one?: string };
+type TableDraft = Table & { verbs: Set<Verb> };
+type TablePath = { store: string; database: string; name: string; one?: string };
 
-function note(table: Made, known: Record<string, Verb>, operations: Record<string, Operation>): void {
+function addVerbs(table: TableDraft, known: Record<string, Verb>, operations: Record<string, Operation>): void {
   for (const [method, operation] of Object.entries(operations)) {
     const verb = known[method];
     if (verb) {

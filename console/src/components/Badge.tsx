@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import css from "./Badge.module.css";
-import { classes } from "./classes.ts";
+import { joinClasses } from "./classes.ts";
 
 export type Tone = "neutral" | "good" | "warn" | "bad" | "accent";
 
@@ -11,13 +11,13 @@ interface Props {
 
 /** A short word about a thing. */
 export function Badge({ tone = "neutral", children }: Props) {
-  return <span class={classes(css.badge, css[tone])}>{children}</span>;
+  return <span class={joinClasses(css.badge, css[tone])}>{children}</span>;
 }
 
 /** A state: a shape and a word, so that nobody needs to tell colours apart. */
 export function Status({ tone = "neutral", children }: Props) {
   return (
-    <span class={classes(css.status, css[`is-${tone}`])}>
+    <span class={joinClasses(css.status, css[`is-${tone}`])}>
       <svg width="10" height="10" viewBox="0 0 10 10" aria-hidden="true">
         {SHAPES[tone]}
       </svg>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import css from "./Button.module.css";
-import { classes } from "./classes.ts";
+import { joinClasses } from "./classes.ts";
 import { Icon, type IconName } from "./Icon.tsx";
 
 interface Props {
@@ -33,7 +33,7 @@ export function Button({
   return (
     <button
       type={type}
-      class={classes(css.button, css[kind], wide && css.wide, children === undefined && css.square)}
+      class={joinClasses(css.button, css[kind], wide && css.wide, children === undefined && css.square)}
       aria-label={label}
       title={children === undefined ? label : undefined}
       aria-busy={busy}

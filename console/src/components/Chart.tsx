@@ -1,10 +1,10 @@
 import { useEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
-import { onTheme } from "@/shell/theme.ts";
+import { subscribeToTheme } from "@/shell/theme.ts";
 import css from "./Chart.module.css";
-import { legendTime, tickTexts } from "./chartTimes.ts";
-import { mark, room, steps } from "./chartValues.ts";
-import { seen } from "./unseen.ts";
+import { formatLegendTime, formatTicks } from "./chartTimes.ts";
+import { formatMark, listSteps, measureWidth } from "./chartValues.ts";
+import { escapeInvisible } from "./invisible.ts";
 
 /** A line of a chart. */
 export interface Series {
@@ -31,18 +31,18 @@ export function Chart({ label, times, series, unit = "", height = 240 }: Props) 
   const data = [times, ...series.map((line) => line.values)] as unknown as uPlot.AlignedData;
   const latest = useRef(data);
   latest.current = data;
-  const names = JSON.stringify(series.map((line) => seen(line.label).replaceAll("\n", " ")));
+  const names = JSON.stringify(series.map((line) => escapeInvisible(line.label).replaceAll("\n", " ")));
   useEffect(() => {
     let gone = false;
     const draw = async () => {
-      const { default: Plot } = await loaded();
+      const { default: Plot } = await loadLibrary();
       if (!gone && box.current) {
         plot.current?.destroy();
-        plot.current = new Plot(options(box.current, names, unit, height), latest.current, box.current);
+        plot.current = new Plot(buildOptions(box.current, names, unit, height), latest.current, box.current);
       }
     };
     void draw();
-    const stop = onTheme(() => void draw());
+    const stop = subscribeToTheme(() => void draw());
     const sizes = new ResizeObserver(([entry]) => {
       plot.current?.setSize({ width: Math.floor(entry?.contentRect.width ?? 0), height });
     });
@@ -65,12 +65,12 @@ const COLOURS = 6;
 let library: Promise<{ default: typeof uPlot }> | undefined;
 
 /** Fetches the library when the first chart is drawn. */
-export function loaded(): Promise<{ default: typeof uPlot }> {
+export function loadLibrary(): Promise<{ default: typeof uPlot }> {
   library ??= Promise.all([import("uplot"), import("uplot/dist/uPlot.min.css")]).then(([module]) => module);
   return library;
 }
 
-function options(box: HTMLElement, names: string, unit: string, height: number): uPlot.Options {
+function buildOptions(box: HTMLElement, names: string, unit: string, height: number): uPlot.Options {
   const style = getComputedStyle(box);
   const color = (name: string) => style.getPropertyValue(name).trim();
   const axis = {
@@ -85,17 +85,17 @@ function options(box: HTMLElement, names: string, unit: string, height: number):
     cursor: { points: { size: 6 } },
     legend: { markers: { dash: (_, index) => (index > COLOURS ? "dashed" : "solid") } },
     axes: [
-      { ...axis, font, space: 72, values: (_, ticks, __, ___, step) => tickTexts(ticks, step) },
+      { ...axis, font, space: 72, values: (_, ticks, __, ___, step) => formatTicks(ticks, step) },
       {
         ...axis,
         font,
-        size: (_, marks) => room(marks, 64),
-        incrs: (_, __, lowest, highest, pixels, space) => steps(lowest, highest, pixels, space),
-        values: (_, ticks) => ticks.map((tick) => `${mark(tick)}${unit && ` ${unit}`}`),
+        size: (_, marks) => measureWidth(marks, 64),
+        incrs: (_, __, lowest, highest, pixels, space) => listSteps(lowest, highest, pixels, space),
+        values: (_, ticks) => ticks.map((tick) => `${formatMark(tick)}${unit && ` ${unit}`}`),
       },
     ],
     series: [
-      { label: "Time", value: (_, at) => legendTime(at) },
+      { label: "Time", value: (_, at) => formatLegendTime(at) },
       ...(JSON.parse(names) as string[]).map((label, index) => ({
         label,
         stroke: color(`--series-${(index % COLOURS) + 1}`),

@@ -1,7 +1,7 @@
 import { Button } from "./Button.tsx";
 import css from "./CodeBlock.module.css";
-import { Seen } from "./Seen.tsx";
-import { toast } from "./toasts.ts";
+import { showToast } from "./toasts.ts";
+import { VisibleText } from "./VisibleText.tsx";
 
 interface Props {
   /** What is shown and copied. */
@@ -15,9 +15,9 @@ export function CodeBlock({ code, label }: Props) {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(code);
-      toast("Copied");
+      showToast("Copied");
     } catch {
-      toast("The browser does not let this page copy; select the text instead", "bad");
+      showToast("The browser does not let this page copy; select the text instead", "bad");
     }
   };
   return (
@@ -26,7 +26,7 @@ export function CodeBlock({ code, label }: Props) {
       <section tabIndex={0} aria-label={label}>
         <pre>
           <code>
-            <Seen text={code} />
+            <VisibleText text={code} />
           </code>
         </pre>
       </section>

@@ -1,5 +1,5 @@
 import { Button } from "./Button.tsx";
-import { toast } from "./toasts.ts";
+import { showToast } from "./toasts.ts";
 
 interface Props {
   text: string;
@@ -12,9 +12,9 @@ export function CopyButton({ text, of }: Props) {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
-      toast("Copied");
+      showToast("Copied");
     } catch {
-      toast("The browser does not let pages copy. Select the text instead.", "bad");
+      showToast("The browser does not let pages copy. Select the text instead.", "bad");
     }
   };
   return <Button kind="quiet" icon="copy" label={`Copy ${of}`} onClick={() => void copy()} />;

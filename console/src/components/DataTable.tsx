@@ -1,14 +1,14 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import { count, plain } from "@/format.ts";
-import { classes } from "./classes.ts";
-import { type Column, next, type Sorting, sorted } from "./columns.ts";
+import { formatCount, formatPlain } from "@/format.ts";
+import { joinClasses } from "./classes.ts";
+import { type Column, type Sorting, sortRows, toggleSorting } from "./columns.ts";
 import css from "./DataTable.module.css";
 import { Icon } from "./Icon.tsx";
-import { Seen } from "./Seen.tsx";
+import { escapeInvisible } from "./invisible.ts";
 import { Time } from "./Time.tsx";
-import { seen } from "./unseen.ts";
-import { reveal, slice } from "./virtual.ts";
+import { VisibleText } from "./VisibleText.tsx";
+import { computeSlice, scrollToShow } from "./virtual.ts";
 
 interface Props<Row> {
   /** What the rows are, for screen readers. */
@@ -41,8 +41,8 @@ export function DataTable<Row>(props: Props<Row>) {
   const [active, setActive] = useState(-1);
   const box = useRef<HTMLDivElement>(null);
   const id = useId();
-  const ordered = useMemo(() => sorted(rows, columns, by), [rows, columns, by]);
-  const drawn = slice(ordered.length, ROW, top, height);
+  const ordered = useMemo(() => sortRows(rows, columns, by), [rows, columns, by]);
+  const drawn = computeSlice(ordered.length, ROW, top, height);
   // Rows that are added at the end leave the active one where it is.
   useEffect(() => setActive(-1), [rows[0]]);
   const atEnd = drawn.end === ordered.length;
@@ -56,7 +56,7 @@ export function DataTable<Row>(props: Props<Row>) {
   }
   const move = (event: KeyboardEvent) => {
     const page = Math.floor(height / ROW) - 2;
-    const to = target(event.key, active, page, ordered.length);
+    const to = findTarget(event.key, active, page, ordered.length);
     const row = ordered[active];
     if (event.target !== event.currentTarget) {
       return;
@@ -66,7 +66,7 @@ export function DataTable<Row>(props: Props<Row>) {
     } else if (to !== undefined && onOpen && box.current) {
       event.preventDefault();
       setActive(to);
-      box.current.scrollTop = reveal(to, ROW, box.current.scrollTop, box.current.clientHeight, HEAD);
+      box.current.scrollTop = scrollToShow(to, ROW, box.current.scrollTop, box.current.clientHeight, HEAD);
     }
   };
   const least = columns.reduce((sum, column) => sum + (column.width ?? 120), 0);
@@ -103,12 +103,18 @@ export function DataTable<Row>(props: Props<Row>) {
         <thead>
           <tr role={grid ? "row" : undefined} aria-rowindex={1}>
             {columns.map((column) => (
-              <Head key={column.key} column={column} by={by} grid={grid} onSort={() => setBy(next(column.key, by))} />
+              <Head
+                key={column.key}
+                column={column}
+                by={by}
+                grid={grid}
+                onSort={() => setBy(toggleSorting(column.key, by))}
+              />
             ))}
           </tr>
         </thead>
         <tbody>
-          <Room height={drawn.before} />
+          <Spacer height={drawn.before} />
           {ordered.slice(drawn.start, drawn.end).map((row, offset) => {
             const index = drawn.start + offset;
             return (
@@ -116,7 +122,7 @@ export function DataTable<Row>(props: Props<Row>) {
                 key={rowKey(row, index)}
                 id={`${id}-${index}`}
                 role={grid ? "row" : undefined}
-                class={classes(grid && css.open, (index === active || selected?.(row)) && css.active)}
+                class={joinClasses(grid && css.open, (index === active || selected?.(row)) && css.active)}
                 aria-rowindex={index + 2}
                 aria-selected={grid ? index === active || selected?.(row) === true : undefined}
                 onClick={() => {
@@ -130,7 +136,7 @@ export function DataTable<Row>(props: Props<Row>) {
               </tr>
             );
           })}
-          <Room height={drawn.after} />
+          <Spacer height={drawn.after} />
         </tbody>
       </table>
     </div>
@@ -151,7 +157,7 @@ function Head<Row>({ column, by, grid, onSort }: HeadProps<Row>) {
     <th
       scope="col"
       role={grid ? "columnheader" : undefined}
-      class={classes(column.type === "number" && css.number)}
+      class={joinClasses(column.type === "number" && css.number)}
       aria-sort={sortable ? (direction ?? "none") : undefined}
     >
       {sortable ? (
@@ -171,19 +177,19 @@ function Head<Row>({ column, by, grid, onSort }: HeadProps<Row>) {
 
 function Cell<Row>({ column, row, grid }: { column: Column<Row>; row: Row; grid: boolean }) {
   const code = column.type === "json" || column.type === "code";
-  const text = column.render ? undefined : plain(column.value(row));
+  const text = column.render ? undefined : formatPlain(column.value(row));
   return (
     <td
       role={grid ? "gridcell" : undefined}
-      class={classes(column.type === "number" && css.number, code && css.code)}
-      title={text && text.length > 24 && column.type !== "time" ? seen(text) : undefined}
+      class={joinClasses(column.type === "number" && css.number, code && css.code)}
+      title={text && text.length > 24 && column.type !== "time" ? escapeInvisible(text) : undefined}
     >
-      {column.render ? column.render(row) : shown(column, row)}
+      {column.render ? column.render(row) : renderValue(column, row)}
     </td>
   );
 }
 
-function shown<Row>(column: Column<Row>, row: Row): ComponentChildren {
+function renderValue<Row>(column: Column<Row>, row: Row): ComponentChildren {
   const value = column.value(row);
   if (value === null || value === undefined) {
     return <span class={css.missing}>–</span>;
@@ -192,18 +198,18 @@ function shown<Row>(column: Column<Row>, row: Row): ComponentChildren {
     case "time":
       return <Time at={String(value)} />;
     case "number":
-      return Number.isSafeInteger(value) ? count(value as number) : plain(value);
+      return Number.isSafeInteger(value) ? formatCount(value as number) : formatPlain(value);
     default:
-      return <Seen text={plain(value)} />;
+      return <VisibleText text={formatPlain(value)} />;
   }
 }
 
-function Room({ height }: { height: number }) {
+function Spacer({ height }: { height: number }) {
   return height > 0 ? <tr class={css.room} style={{ height: `${height}px` }} /> : null;
 }
 
 /** Gives the row that a key leads to, undefined where it is no key of the table. */
-function target(key: string, active: number, page: number, rows: number): number | undefined {
+function findTarget(key: string, active: number, page: number, rows: number): number | undefined {
   const steps: Record<string, number> = {
     ArrowDown: active + 1,
     ArrowUp: active - 1,

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { Button } from "./Button.tsx";
 import css from "./Dialog.module.css";
-import { Seen } from "./Seen.tsx";
+import { VisibleText } from "./VisibleText.tsx";
 
 interface Props {
   title: string;
@@ -47,7 +47,7 @@ export function Dialog({ title, onClose, children, actions, wide = false }: Prop
       <div class={css.inside}>
         <header>
           <h2 id={id}>
-            <Seen text={title} />
+            <VisibleText text={title} />
           </h2>
           <Button kind="quiet" icon="close" label="Close" onClick={onClose} />
         </header>

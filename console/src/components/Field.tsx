@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
-import { classes } from "./classes.ts";
+import { joinClasses } from "./classes.ts";
 import css from "./Field.module.css";
 
 interface Common {
@@ -83,7 +83,7 @@ export function Field({
       {(of) => (
         <input
           {...of}
-          class={classes(css.control, mono && css.mono)}
+          class={joinClasses(css.control, mono && css.mono)}
           {...({ type } as { type: "text" })}
           value={value}
           placeholder={placeholder}
@@ -110,7 +110,7 @@ export function TextArea({ value, onInput, rows = 4, mono, ...common }: TextArea
       {(of) => (
         <textarea
           {...of}
-          class={classes(css.control, css.area, mono && css.mono)}
+          class={joinClasses(css.control, css.area, mono && css.mono)}
           rows={rows}
           value={value}
           spellcheck={false}
@@ -134,7 +134,7 @@ export function Select<V extends string>({ value, options, onChange, ...common }
       {(of) => (
         <select
           {...of}
-          class={classes(css.control, css.select)}
+          class={joinClasses(css.control, css.select)}
           value={value}
           onChange={(event) => onChange(event.currentTarget.value as V)}
         >

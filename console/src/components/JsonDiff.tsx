@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { type Change, diff } from "./diff.ts";
 import { Checkbox } from "./Field.tsx";
 import css from "./JsonDiff.module.css";
-import { LongText, Seen } from "./Seen.tsx";
+import { LongText, VisibleText } from "./VisibleText.tsx";
 
 interface Props {
   /** Undefined where there was nothing. */
@@ -46,14 +46,16 @@ export function JsonDiff({ before, after, all = false }: Props) {
                   <span class={css.sign} aria-hidden="true">
                     {SIGNS[field.change].sign}
                   </span>
-                  <Seen text={field.path.length === 0 ? "(value)" : field.path.join(".").replaceAll(".[", "[")} />
+                  <VisibleText
+                    text={field.path.length === 0 ? "(value)" : field.path.join(".").replaceAll(".[", "[")}
+                  />
                   <span class="visually-hidden">, {SIGNS[field.change].word}</span>
                 </th>
                 <td class={css.before}>
-                  <LongText text={text(field.before)} />
+                  <LongText text={formatValue(field.before)} />
                 </td>
                 <td class={css.after}>
-                  <LongText text={text(field.after)} />
+                  <LongText text={formatValue(field.after)} />
                 </td>
               </tr>
             ))}
@@ -66,7 +68,7 @@ export function JsonDiff({ before, after, all = false }: Props) {
 }
 
 /** A value as JSON; a text of several lines as it is, for people to compare. */
-function text(value: unknown): string {
+function formatValue(value: unknown): string {
   if (value === undefined) {
     return "";
   }

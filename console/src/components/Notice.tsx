@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { ApiError } from "@/api/problem.ts";
 import { Button } from "./Button.tsx";
-import { classes } from "./classes.ts";
+import { joinClasses } from "./classes.ts";
 import { Icon } from "./Icon.tsx";
 import css from "./Notice.module.css";
 
@@ -16,7 +16,7 @@ const ICONS = { info: "info", good: "check", warn: "warning", bad: "error" } as 
 /** Something to know about what is on the page. */
 export function Notice({ kind = "info", title, children }: Props) {
   return (
-    <div class={classes(css.notice, css[kind])} role={kind === "bad" ? "alert" : "status"}>
+    <div class={joinClasses(css.notice, css[kind])} role={kind === "bad" ? "alert" : "status"}>
       <Icon name={ICONS[kind]} />
       <div class={css.text}>
         {title && <strong>{title}</strong>}

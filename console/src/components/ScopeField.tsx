@@ -1,6 +1,6 @@
 import { useId } from "preact/hooks";
 import { MAX_SCOPE } from "@/proof/chains.ts";
-import { recentScopes } from "@/proof/scopes.ts";
+import { recallScopes } from "@/proof/scopes.ts";
 import { Button } from "./Button.tsx";
 import css from "./ScopeField.module.css";
 
@@ -34,7 +34,7 @@ export function ScopeField({ value, onInput, onOpen }: Props) {
         onInput={(event) => onInput(event.currentTarget.value)}
       />
       <datalist id={`${id}-recent`}>
-        {recentScopes().map((scope) => (
+        {recallScopes().map((scope) => (
           <option key={scope} value={scope} />
         ))}
       </datalist>

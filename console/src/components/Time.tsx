@@ -1,4 +1,4 @@
-import { localTime } from "@/format.ts";
+import { formatLocalTime } from "@/format.ts";
 
 interface Props {
   /** RFC 3339; null or undefined shows a dash. */
@@ -14,7 +14,7 @@ export function Time({ at, precise = false }: Props) {
   }
   return (
     <time dateTime={at} title={`${at.replace("T", " ").replace("Z", "")} UTC`}>
-      {localTime(at, precise)}
+      {formatLocalTime(at, precise)}
     </time>
   );
 }

@@ -1,18 +1,18 @@
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "./Button.tsx";
-import { classes } from "./classes.ts";
+import { joinClasses } from "./classes.ts";
 import { Icon } from "./Icon.tsx";
 import css from "./Toasts.module.css";
-import { dismiss, onToasts, type Toast } from "./toasts.ts";
+import { dismiss, subscribeToToasts, type Toast } from "./toasts.ts";
 
 /** Where toasts appear; stands once, in the shell. */
 export function Toasts() {
   const [toasts, setToasts] = useState<readonly Toast[]>([]);
-  useEffect(() => onToasts(setToasts), []);
+  useEffect(() => subscribeToToasts(setToasts), []);
   return (
     <div class={css.stack} aria-live="polite">
       {toasts.map((toast) => (
-        <div key={toast.id} class={classes(css.toast, css[toast.kind])}>
+        <div key={toast.id} class={joinClasses(css.toast, css[toast.kind])}>
           <Icon name={toast.kind === "good" ? "check" : "error"} />
           <span>{toast.text}</span>
           <Button kind="quiet" icon="close" label="Dismiss" onClick={() => dismiss(toast.id)} />

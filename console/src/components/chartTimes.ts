@@ -1,4 +1,4 @@
-import { localTime } from "@/format.ts";
+import { formatLocalTime } from "@/format.ts";
 
 const DAY = 86_400;
 const MINUTE = 60;
@@ -9,10 +9,10 @@ const MINUTE = 60;
  * @param ticks seconds since 1970, ascending
  * @param step seconds between them
  */
-export function tickTexts(ticks: readonly number[], step: number): string[] {
+export function formatTicks(ticks: readonly number[], step: number): string[] {
   let before = "";
   return ticks.map((tick) => {
-    const [day = "", clock = ""] = localTime(new Date(tick * 1000).toISOString(), step < 1).split(" ");
+    const [day = "", clock = ""] = formatLocalTime(new Date(tick * 1000).toISOString(), step < 1).split(" ");
     const first = day !== before;
     before = day;
     if (step >= DAY) {
@@ -24,6 +24,6 @@ export function tickTexts(ticks: readonly number[], step: number): string[] {
 }
 
 /** The time that the legend shows for the place under the pointer. */
-export function legendTime(at: number | null | undefined): string {
-  return at === null || at === undefined ? "–" : localTime(new Date(at * 1000).toISOString());
+export function formatLegendTime(at: number | null | undefined): string {
+  return at === null || at === undefined ? "–" : formatLocalTime(new Date(at * 1000).toISOString());
 }

@@ -1,5 +1,5 @@
 // Marks of an axis of values, whatever their size.
-import { exponent, reading } from "@/format.ts";
+import { formatExponent, formatReading } from "@/format.ts";
 
 const LONG = 1e9;
 const DIGITS = 7;
@@ -8,18 +8,18 @@ const PADDING = 20;
 const FINEST = 1e-12;
 
 /** A mark of an axis, in as few characters as tell it from the next. */
-export function mark(value: number): string {
-  return Math.abs(value) >= LONG ? exponent(value, 5) : reading(value);
+export function formatMark(value: number): string {
+  return Math.abs(value) >= LONG ? formatExponent(value, 5) : formatReading(value);
 }
 
 /** Pixels beside a chart that its marks need. */
-export function room(marks: readonly string[] | null, least: number): number {
+export function measureWidth(marks: readonly string[] | null, least: number): number {
   const longest = Math.max(0, ...(marks ?? []).map((text) => text.length));
   return Math.max(least, Math.ceil(longest * DIGITS) + PADDING);
 }
 
 /** Distances that marks may have, the smallest first: 1, 2 and 5 of each power of ten near what fits. */
-export function steps(lowest: number, highest: number, pixels: number, space: number): number[] {
+export function listSteps(lowest: number, highest: number, pixels: number, space: number): number[] {
   const exact = (highest / pixels - lowest / pixels) * space;
   if (!(exact > 0 && Number.isFinite(exact))) {
     return [];

@@ -38,31 +38,31 @@ const KUSTO: Record<string, ColumnType> = {
 };
 
 /** Gives the column type of a Kusto scalar type. */
-export function columnType(kusto: string): ColumnType {
+export function toColumnType(kusto: string): ColumnType {
   return KUSTO[kusto] ?? "text";
 }
 
 /** Gives rows in the order of a column; what is missing comes last either way, equal rows stay as they were. */
-export function sorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], by?: Sorting): readonly Row[] {
+export function sortRows<Row>(rows: readonly Row[], columns: readonly Column<Row>[], by?: Sorting): readonly Row[] {
   const column = columns.find((each) => each.key === by?.key);
   if (!by || !column) {
     return rows;
   }
   const sign = by.direction === "ascending" ? 1 : -1;
-  const keyed = rows.map((row) => ({ row, key: sortKey(column.value(row), column.type) }));
+  const keyed = rows.map((row) => ({ row, key: toSortKey(column.value(row), column.type) }));
   keyed.sort((left, right) => compare(left.key, right.key, sign));
   return keyed.map((each) => each.row);
 }
 
 /** What a click on a column's head leads to: ascending, descending, then the order in which the rows came. */
-export function next(key: string, by?: Sorting): Sorting | undefined {
+export function toggleSorting(key: string, by?: Sorting): Sorting | undefined {
   if (by?.key !== key) {
     return { key, direction: "ascending" };
   }
   return by.direction === "ascending" ? { key, direction: "descending" } : undefined;
 }
 
-function sortKey(value: unknown, type: ColumnType = "text"): number | string | null {
+function toSortKey(value: unknown, type: ColumnType = "text"): number | string | null {
   if (value === null || value === undefined || value === "") {
     return null;
   }

@@ -11,10 +11,10 @@ export interface FieldChange {
 
 /** Compares two JSON values field by field, nested ones too; fields in the order of `before`, then new ones. */
 export function diff(before: unknown, after: unknown, path: readonly string[] = []): FieldChange[] {
-  const left = children(before);
-  const right = children(after);
+  const left = listMembers(before);
+  const right = listMembers(after);
   if (!left || !right || Array.isArray(before) !== Array.isArray(after) || left.size + right.size === 0) {
-    return [leaf(path, before, after)];
+    return [compareValues(path, before, after)];
   }
   const names = new Set([...left.keys(), ...right.keys()]);
   return [...names].flatMap((name) => {
@@ -29,7 +29,7 @@ export function diff(before: unknown, after: unknown, path: readonly string[] = 
   });
 }
 
-function leaf(path: readonly string[], before: unknown, after: unknown): FieldChange {
+function compareValues(path: readonly string[], before: unknown, after: unknown): FieldChange {
   if (before === undefined && after !== undefined) {
     return { path, change: "added", before, after };
   }
@@ -40,6 +40,6 @@ function leaf(path: readonly string[], before: unknown, after: unknown): FieldCh
   return { path, change: same ? "same" : "changed", before, after };
 }
 
-function children(value: unknown): Map<string, unknown> | undefined {
+function listMembers(value: unknown): Map<string, unknown> | undefined {
   return typeof value === "object" && value !== null ? new Map(Object.entries(value)) : undefined;
 }

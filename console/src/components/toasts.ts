@@ -14,28 +14,28 @@ const listeners = new Set<(toasts: readonly Toast[]) => void>();
 
 session.subscribe(() => {
   if (session.state.state === "out") {
-    change([]);
+    setToasts([]);
   }
 });
 
 /** Tells of something that was done, or went wrong where no form is left to say so. */
-export function toast(text: string, kind: Toast["kind"] = "good"): void {
+export function showToast(text: string, kind: Toast["kind"] = "good"): void {
   last += 1;
   const made: Toast = { id: last, text, kind };
-  change([...toasts, made]);
+  setToasts([...toasts, made]);
   setTimeout(() => dismiss(made.id), SECONDS[kind] * 1000);
 }
 
 export function dismiss(id: number): void {
-  change(toasts.filter((each) => each.id !== id));
+  setToasts(toasts.filter((each) => each.id !== id));
 }
 
-export function onToasts(listener: (toasts: readonly Toast[]) => void): () => void {
+export function subscribeToToasts(listener: (toasts: readonly Toast[]) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-function change(now: readonly Toast[]): void {
+function setToasts(now: readonly Toast[]): void {
   toasts = now;
   for (const listener of listeners) {
     listener(toasts);

@@ -30,13 +30,13 @@ export function usePolling<T>(
     }
     const wait = pause({ data, before: last.current.data, failed: error !== undefined, waited: last.current.waited });
     last.current = { data, waited: wait };
-    return whenSeen(wait, reload);
+    return callWhenVisible(wait, reload);
   }, [loading, data, error]);
   return resource;
 }
 
 /** Calls back after a while; where the tab is hidden then, as soon as it is seen again. Gives what prevents it. */
-function whenSeen(milliseconds: number, callback: () => void): () => void {
+function callWhenVisible(milliseconds: number, callback: () => void): () => void {
   const due = () => {
     if (document.visibilityState === "visible") {
       document.removeEventListener("visibilitychange", due);

@@ -16,7 +16,7 @@ export interface Slice {
  * @param height pixels seen
  * @param spare rows drawn beyond what is seen, on each side
  */
-export function slice(count: number, rowHeight: number, top: number, height: number, spare = 8): Slice {
+export function computeSlice(count: number, rowHeight: number, top: number, height: number, spare = 8): Slice {
   const first = Math.floor(Math.max(0, top) / rowHeight);
   const seen = Math.ceil(Math.max(0, height) / rowHeight) + 1;
   const start = Math.max(0, Math.min(first - spare, count - seen - spare));
@@ -25,7 +25,7 @@ export function slice(count: number, rowHeight: number, top: number, height: num
 }
 
 /** Where to scroll so that a row is seen below a head of some height; the same place where it is seen already. */
-export function reveal(row: number, rowHeight: number, top: number, height: number, head: number): number {
+export function scrollToShow(row: number, rowHeight: number, top: number, height: number, head: number): number {
   const from = row * rowHeight;
   const room = height - head;
   if (from < top) {

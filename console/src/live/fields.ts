@@ -4,11 +4,11 @@ const DEEPEST = 32;
  * Calls back with each finite number of a payload and its name; names of nested members are joined with dots, as in
  * downloads. Arrays are passed over: their places are no names.
  */
-export function numbers(payload: unknown, found: (name: string, value: number) => void): void {
-  walk(payload, "", 0, found);
+export function forEachNumber(payload: unknown, found: (name: string, value: number) => void): void {
+  visit(payload, "", 0, found);
 }
 
-function walk(value: unknown, prefix: string, depth: number, found: (name: string, value: number) => void): void {
+function visit(value: unknown, prefix: string, depth: number, found: (name: string, value: number) => void): void {
   if (typeof value !== "object" || value === null || Array.isArray(value) || depth > DEEPEST) {
     return;
   }
@@ -18,7 +18,7 @@ function walk(value: unknown, prefix: string, depth: number, found: (name: strin
         found(prefix + key, member);
       }
     } else {
-      walk(member, `${prefix}${key}.`, depth + 1, found);
+      visit(member, `${prefix}${key}.`, depth + 1, found);
     }
   }
 }

@@ -1,5 +1,5 @@
 import { AHEAD, BINS, Bins } from "./bins.ts";
-import { numbers } from "./fields.ts";
+import { forEachNumber } from "./fields.ts";
 
 /** A field of a device, as it came over a connection. */
 export interface Series {
@@ -49,9 +49,9 @@ export class History {
   }
 
   /** Takes in a message of the live stream. */
-  take(text: string, now: number): void {
+  add(text: string, now: number): void {
     this.consumed += 1;
-    const impulse = parsed(text);
+    const impulse = parseImpulse(text);
     const at = impulse ? Date.parse(impulse.Timestamp) : Number.NaN;
     if (!impulse || Number.isNaN(at) || at < 0) {
       this.unreadable += 1;
@@ -63,11 +63,11 @@ export class History {
     }
     this.newest = Math.max(this.newest, at);
     const fields = this.#of(impulse.Metadata.ConnectionLookup, impulse.Subject);
-    numbers(impulse.Payload, (field, value) => {
+    forEachNumber(impulse.Payload, (field, value) => {
       const series = fields.get(field) ?? this.#add(fields, impulse, field);
       if (series) {
         series.bins.put(bin, value);
-        note(series, at, value);
+        addValue(series, at, value);
       }
     });
   }
@@ -95,7 +95,7 @@ export class History {
   }
 }
 
-function note(series: Series, at: number, value: number): void {
+function addValue(series: Series, at: number, value: number): void {
   if (at < series.at) {
     return;
   }
@@ -107,7 +107,7 @@ function note(series: Series, at: number, value: number): void {
   series.value = value;
 }
 
-function parsed(text: string): Impulse | undefined {
+function parseImpulse(text: string): Impulse | undefined {
   try {
     const impulse = JSON.parse(text) as Partial<Impulse> | null;
     return typeof impulse?.Metadata?.ConnectionLookup === "string" ? (impulse as Impulse) : undefined;

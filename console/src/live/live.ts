@@ -34,7 +34,7 @@ export class Live {
           api.get<Link>("/oi-api/live-stream/negotiate", { query: { ...scope, ...query }, signal }),
         open: (url) => new WebSocket(url),
         message: (text) => {
-          this.history.take(text, Date.now());
+          this.history.add(text, Date.now());
           this.#frames.request();
         },
         changed: (state) => this.#tell(() => (this.state = state)),
@@ -70,7 +70,7 @@ export class Live {
     this.#frames.request();
   }
 
-  forgive(): void {
+  dismissDrop(): void {
     this.#tell(() => (this.drop = undefined));
   }
 

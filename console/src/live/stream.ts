@@ -21,7 +21,7 @@ export type StreamState =
   | { kind: "ended"; error: unknown };
 
 /** What a stream needs, and tells. */
-export interface Ends {
+export interface StreamHandlers {
   /** Asks the service for a link; `query` says what the stream is to begin with. */
   negotiate: (query: Record<string, string | number>, signal: AbortSignal) => Promise<Link>;
   open: (url: string) => WebSocket;
@@ -44,7 +44,7 @@ const LONGEST_WAIT_MS = 30_000;
 
 /** Listens to the live stream, and keeps at it: what was missed while it was away is replayed. */
 export class LiveStream {
-  readonly #ends: Ends;
+  readonly #ends: StreamHandlers;
   readonly #seconds: number;
   #abort = new AbortController();
   #socket: WebSocket | undefined;
@@ -52,7 +52,7 @@ export class LiveStream {
   #failures = 0;
 
   /** @param seconds of the past to begin with */
-  constructor(ends: Ends, seconds: number) {
+  constructor(ends: StreamHandlers, seconds: number) {
     this.#ends = ends;
     this.#seconds = seconds;
   }
@@ -70,7 +70,7 @@ export class LiveStream {
     const socket = this.#socket;
     this.#socket = undefined;
     if (socket) {
-      quit(socket);
+      closeSocket(socket);
     }
   }
 
@@ -85,7 +85,7 @@ export class LiveStream {
       if (signal.aborted || isAbort(error)) {
         return;
       }
-      if (lasting(error)) {
+      if (isPermanent(error)) {
         this.#ends.changed({ kind: "ended", error });
       } else {
         this.#later(error);
@@ -144,7 +144,7 @@ export class LiveStream {
 }
 
 /** Closes a socket; one that is opening is closed once it is open, since browsers report the other way as a failure. */
-function quit(socket: WebSocket): void {
+function closeSocket(socket: WebSocket): void {
   socket.onmessage = null;
   if (socket.readyState === WebSocket.CONNECTING) {
     socket.onopen = () => socket.close(1000);
@@ -154,6 +154,6 @@ function quit(socket: WebSocket): void {
 }
 
 /** Tells an error that another try would only repeat: the service refused what was asked for. */
-function lasting(error: unknown): boolean {
+function isPermanent(error: unknown): boolean {
   return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
 }

@@ -5,7 +5,7 @@ import type { Series } from "./history.ts";
 export type Point = number | null | undefined;
 
 /** The places of values that no line leads to or from; each is drawn as a point. */
-export function lonely(values: readonly Point[]): number[] {
+export function findIsolated(values: readonly Point[]): number[] {
   const due = [...values.entries()].filter(([, value]) => value !== undefined);
   return due
     .filter(([, value], at) => value !== null && due[at - 1]?.[1] == null && due[at + 1]?.[1] == null)

@@ -30,7 +30,7 @@ export function toHex(bytes: Bytes): string {
 }
 
 /** Returns some bytes after one another. */
-export function joined(...parts: readonly Bytes[]): Bytes {
+export function concatenate(...parts: readonly Bytes[]): Bytes {
   const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
   let place = 0;
   for (const part of parts) {
@@ -41,12 +41,12 @@ export function joined(...parts: readonly Bytes[]): Bytes {
 }
 
 /** Tells whether two sequences of bytes are the same. */
-export function same(one: Bytes, other: Bytes): boolean {
+export function areEqual(one: Bytes, other: Bytes): boolean {
   return one.length === other.length && one.every((byte, place) => byte === other[place]);
 }
 
 /** Returns the UTF-8 bytes of text. */
-export function utf8(text: string): Bytes {
+export function encodeUtf8(text: string): Bytes {
   return new TextEncoder().encode(text);
 }
 
@@ -56,7 +56,7 @@ export function utf8(text: string): Bytes {
  * @throws Error where the browser has no WebCrypto: pages that come neither by https nor from this machine.
  */
 export async function sha256(bytes: Bytes): Promise<Bytes> {
-  return new Uint8Array(await webCrypto().digest("SHA-256", bytes));
+  return new Uint8Array(await getWebCrypto().digest("SHA-256", bytes));
 }
 
 /** Tells whether this page may compute digests and check signatures. */
@@ -65,7 +65,7 @@ export function hasWebCrypto(): boolean {
 }
 
 /** Returns the browser's WebCrypto; throws, in words, where there is none. */
-export function webCrypto(): SubtleCrypto {
+export function getWebCrypto(): SubtleCrypto {
   if (!hasWebCrypto())
     throw new Error("The browser offers WebCrypto to pages that come by https or from this machine only.");
   return crypto.subtle;

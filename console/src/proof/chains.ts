@@ -1,5 +1,7 @@
 // The chains of a workspace, and the address of one.
-import type { Target } from "@/api/provenance.ts";
+
+export type WorkspaceTarget = "PlatformConfig" | "AccessControl";
+export type Target = WorkspaceTarget | "DomainEvents" | "DomainAmendments";
 
 export const TARGETS: readonly Target[] = ["PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments"];
 
@@ -34,12 +36,12 @@ export function isScoped(target: Target): boolean {
 }
 
 /** Returns the query parameters that name a chain. */
-export function chainQuery(chain: ChainName): { target: Target; scopeKey?: string } {
+export function toChainQuery(chain: ChainName): { target: Target; scopeKey?: string } {
   return isScoped(chain.target) ? { target: chain.target, scopeKey: chain.scopeKey } : { target: chain.target };
 }
 
 /** Returns a chain in words: `Plant events of line-1`. */
-export function chainLabel(chain: ChainName): string {
+export function formatChain(chain: ChainName): string {
   const { label } = TARGET_TEXTS[chain.target];
   return isScoped(chain.target) ? `${label} of ${chain.scopeKey}` : label;
 }

@@ -4,11 +4,11 @@ import canonicalize from "canonicalize";
 import type { JsonObject } from "./record.ts";
 
 /** Returns the names of the members that differ between two states, in the order in which people see them. */
-export function changedFields(before: JsonObject, after: JsonObject): string[] {
+export function findChangedFields(before: JsonObject, after: JsonObject): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return [...names].filter((name) => textOf(before, name) !== textOf(after, name));
+  return [...names].filter((name) => formatMember(before, name) !== formatMember(after, name));
 }
 
-function textOf(state: JsonObject, name: string): string | undefined {
+function formatMember(state: JsonObject, name: string): string | undefined {
   return Object.hasOwn(state, name) ? canonicalize(state[name]) : undefined;
 }

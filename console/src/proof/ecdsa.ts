@@ -1,5 +1,5 @@
 // ECDSA signatures: DER, as notes carry them, to r‖s, as WebCrypto takes them.
-import { type Bytes, joined, webCrypto } from "./bytes.ts";
+import { type Bytes, concatenate, getWebCrypto } from "./bytes.ts";
 
 const SEQUENCE = 0x30;
 const INTEGER = 0x02;
@@ -7,23 +7,23 @@ const INTEGER = 0x02;
 export const P256_BYTES = 32;
 
 /** Returns r‖s, 64 bytes, of a DER signature over P-256; null for what is none, strictly read. */
-export function rawSignature(der: Bytes): Bytes | null {
+export function toRawSignature(der: Bytes): Bytes | null {
   const [tag, length] = der;
   if (tag !== SEQUENCE || length === undefined || length > 0x7f || length !== der.length - 2) return null;
-  const r = integerAt(der, 2);
-  const s = r && integerAt(der, r.end);
-  return r && s && s.end === der.length ? joined(r.number, s.number) : null;
+  const r = readInteger(der, 2);
+  const s = r && readInteger(der, r.end);
+  return r && s && s.end === der.length ? concatenate(r.number, s.number) : null;
 }
 
 /** Tells whether a DER signature over SHA-256 of a message is a key's. */
-export async function signed(message: Bytes, signature: Bytes, key: CryptoKey): Promise<boolean> {
-  const raw = rawSignature(signature);
-  return raw !== null && webCrypto().verify({ name: "ECDSA", hash: "SHA-256" }, key, raw, message);
+export async function verifySignature(message: Bytes, signature: Bytes, key: CryptoKey): Promise<boolean> {
+  const raw = toRawSignature(signature);
+  return raw !== null && getWebCrypto().verify({ name: "ECDSA", hash: "SHA-256" }, key, raw, message);
 }
 
 /** Returns the P-256 key of a DER SubjectPublicKeyInfo; null for any other key. */
-export async function p256Key(spki: Bytes): Promise<CryptoKey | null> {
-  const subtle = webCrypto();
+export async function importP256Key(spki: Bytes): Promise<CryptoKey | null> {
+  const subtle = getWebCrypto();
   try {
     return await subtle.importKey("spki", spki, { name: "ECDSA", namedCurve: "P-256" }, true, ["verify"]);
   } catch {
@@ -31,7 +31,7 @@ export async function p256Key(spki: Bytes): Promise<CryptoKey | null> {
   }
 }
 
-function integerAt(der: Bytes, start: number): { number: Bytes; end: number } | null {
+function readInteger(der: Bytes, start: number): { number: Bytes; end: number } | null {
   const length = der[start + 1];
   if (der[start] !== INTEGER || !length) return null;
   const end = start + 2 + length;
@@ -41,5 +41,5 @@ function integerAt(der: Bytes, start: number): { number: Bytes; end: number } | 
   if (end > der.length || first > 0x7f || (padded && second <= 0x7f)) return null;
   const magnitude = padded ? digits.slice(1) : digits;
   if (magnitude.length > P256_BYTES) return null;
-  return { number: joined(new Uint8Array(P256_BYTES - magnitude.length), magnitude), end };
+  return { number: concatenate(new Uint8Array(P256_BYTES - magnitude.length), magnitude), end };
 }

@@ -19,13 +19,13 @@ export function readObject(text: string): Read {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    return refused(text.trim() === "" ? "Write a JSON object, {} at least." : saidBy(error));
+    return createProblem(text.trim() === "" ? "Write a JSON object, {} at least." : describeError(error));
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return refused("Write a JSON object: { … }.");
+    return createProblem("Write a JSON object: { … }.");
   }
-  const problem = faultOf(text);
-  return problem === null ? { value: value as JsonObject, problem: undefined } : refused(problem);
+  const problem = findProblem(text);
+  return problem === null ? { value: value as JsonObject, problem: undefined } : createProblem(problem);
 }
 
 /** Returns an object as text to be edited. */
@@ -33,37 +33,37 @@ export function writeObject(value: unknown): string {
   return JSON.stringify(value ?? {}, null, 2);
 }
 
-function refused(problem: string): Read {
+function createProblem(problem: string): Read {
   return { value: undefined, problem };
 }
 
 /** Finds in sound JSON what JSON.parse passes over. */
-function faultOf(text: string): string | null {
+function findProblem(text: string): string | null {
   const names: Set<string>[] = [];
   const tokens = text.match(TOKEN) ?? [];
   for (const [place, token] of tokens.entries()) {
     if (OPENS.has(token)) names.push(new Set());
     if (CLOSES.has(token)) names.pop();
-    const fault = textFault(token) ?? (tokens[place + 1] === ":" ? nameFault(token, names.at(-1)) : numberFault(token));
+    const fault = checkText(token) ?? (tokens[place + 1] === ":" ? checkName(token, names.at(-1)) : checkNumber(token));
     if (fault) return fault;
   }
   return null;
 }
 
-function textFault(token: string): string | null {
+function checkText(token: string): string | null {
   if (!token.startsWith('"')) return null;
   return /\p{Surrogate}/u.test(JSON.parse(token) as string) ? `${token} holds half a character.` : null;
 }
 
 /** Takes a name of an object into those that were there before. */
-function nameFault(token: string, before: Set<string> | undefined): string | null {
+function checkName(token: string, before: Set<string> | undefined): string | null {
   const name = JSON.parse(token) as string;
   if (before?.has(name)) return `The name ${token} is there twice in one object.`;
   before?.add(name);
   return null;
 }
 
-function numberFault(token: string): string | null {
+function checkNumber(token: string): string | null {
   if (!/^[-\d]/.test(token)) return null;
   const number = Number(token);
   if (!Number.isFinite(number)) return `${token} is beyond what JSON numbers hold.`;
@@ -73,6 +73,6 @@ function numberFault(token: string): string | null {
   return null;
 }
 
-function saidBy(error: unknown): string {
+function describeError(error: unknown): string {
   return `This is not JSON: ${error instanceof Error ? error.message : String(error)}`;
 }

@@ -1,17 +1,17 @@
 // Merkle proofs over SHA-256: RFC 6962, by the algorithms of RFC 9162.
-import { type Bytes, joined, same, sha256 } from "./bytes.ts";
+import { areEqual, type Bytes, concatenate, sha256 } from "./bytes.ts";
 
 const LEAF = Uint8Array.of(0);
 const NODE = Uint8Array.of(1);
 
 /** Returns the hash of a leaf. */
-export function leafHash(data: Bytes): Promise<Bytes> {
-  return sha256(joined(LEAF, data));
+export function hashLeaf(data: Bytes): Promise<Bytes> {
+  return sha256(concatenate(LEAF, data));
 }
 
 /** Returns the hash of an inner node. */
-export function nodeHash(left: Bytes, right: Bytes): Promise<Bytes> {
-  return sha256(joined(NODE, left, right));
+export function hashNode(left: Bytes, right: Bytes): Promise<Bytes> {
+  return sha256(concatenate(NODE, left, right));
 }
 
 /**
@@ -60,7 +60,7 @@ class Place {
  * @param path the proof.
  * @param root of the tree, from a signed checkpoint.
  */
-export async function included(
+export async function isIncluded(
   data: Bytes,
   index: number,
   size: number,
@@ -69,18 +69,18 @@ export async function included(
 ): Promise<boolean> {
   if (!isPlace(index) || !isPlace(size) || index >= size) return false;
   const place = new Place(index, size - 1);
-  let node = await leafHash(data);
+  let node = await hashLeaf(data);
   for (const step of path) {
     if (place.top) return false;
     if (place.right) {
-      node = await nodeHash(step, node);
+      node = await hashNode(step, node);
       place.skip();
     } else {
-      node = await nodeHash(node, step);
+      node = await hashNode(node, step);
     }
     place.up();
   }
-  return place.top && same(node, root);
+  return place.top && areEqual(node, root);
 }
 
 /**
@@ -89,7 +89,7 @@ export async function included(
  * @param old size of the earlier tree.
  * @param size of the later tree.
  */
-export async function consistent(
+export async function isConsistent(
   old: number,
   size: number,
   oldRoot: Bytes,
@@ -97,7 +97,7 @@ export async function consistent(
   proof: readonly Bytes[],
 ): Promise<boolean> {
   if (!isPlace(old) || !isPlace(size) || old < 1 || old > size) return false;
-  if (old === size) return proof.length === 0 && same(oldRoot, root);
+  if (old === size) return proof.length === 0 && areEqual(oldRoot, root);
   const [first, ...rest] = Number.isInteger(Math.log2(old)) ? [oldRoot, ...proof] : proof;
   if (!first) return false;
   const place = new Place(old - 1, size - 1);
@@ -106,14 +106,14 @@ export async function consistent(
   for (const step of rest) {
     if (place.top) return false;
     if (place.right) {
-      [older, newer] = [await nodeHash(step, older), await nodeHash(step, newer)];
+      [older, newer] = [await hashNode(step, older), await hashNode(step, newer)];
       place.skip();
     } else {
-      newer = await nodeHash(newer, step);
+      newer = await hashNode(newer, step);
     }
     place.up();
   }
-  return place.top && same(older, oldRoot) && same(newer, root);
+  return place.top && areEqual(older, oldRoot) && areEqual(newer, root);
 }
 
 function isPlace(number: number): boolean {

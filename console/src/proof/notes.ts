@@ -1,6 +1,6 @@
 // Signed checkpoints: C2SP signed-note and tlog-checkpoint, signature type 0x02 (ECDSA over P-256).
-import { type Bytes, fromBase64, sha256, toHex, utf8 } from "./bytes.ts";
-import { p256Key, signed } from "./ecdsa.ts";
+import { type Bytes, encodeUtf8, fromBase64, sha256, toHex } from "./bytes.ts";
+import { importP256Key, verifySignature } from "./ecdsa.ts";
 
 const ECDSA_TYPE = 0x02;
 const ID_BYTES = 4;
@@ -21,7 +21,7 @@ export interface VerifierKey {
 
 /** What a signed checkpoint says. */
 export interface Checkpoint {
-  /** Names the chain; see {@link originOf}. */
+  /** Names the chain; see {@link buildOrigin}. */
   readonly origin: string;
   /** Number of records that it covers. */
   readonly size: number;
@@ -34,13 +34,13 @@ export interface Checkpoint {
  *
  * @throws NoteError not such a line, another signature type, another curve, or an id that is not the key's.
  */
-export async function verifierKey(line: string): Promise<VerifierKey> {
+export async function parseVerifierKey(line: string): Promise<VerifierKey> {
   const [, name, id, encoded] = /^([^+\s]+)\+([0-9a-fA-F]{8})\+(\S+)$/.exec(line.trim()) ?? [];
   const decoded = encoded === undefined ? null : fromBase64(encoded);
   if (name === undefined || id === undefined || !decoded) throw new NoteError("It is not of the form name+id+key.");
   if (decoded[0] !== ECDSA_TYPE) throw new NoteError("It is not of signature type 0x02 (ECDSA).");
   const spki = decoded.slice(1);
-  const key = await p256Key(spki);
+  const key = await importP256Key(spki);
   if (!key) throw new NoteError("It is no public key on the curve P-256.");
   const own = toHex((await sha256(spki)).slice(0, ID_BYTES));
   if (own !== id.toLowerCase()) throw new NoteError(`It names the id ${id} and has the id ${own}.`);
@@ -48,9 +48,9 @@ export async function verifierKey(line: string): Promise<VerifierKey> {
 }
 
 /** Returns the origin of a chain's checkpoints: workspace, target and, of a domain chain, the scope, encoded. */
-export function originOf(workspace: string, target: string, scopeKey = ""): string {
-  const scope = scopeKey ? `/${quoted(scopeKey)}` : "";
-  return `oi-provenance/${quoted(workspace)}/${target}${scope}`;
+export function buildOrigin(workspace: string, target: string, scopeKey = ""): string {
+  const scope = scopeKey ? `/${quote(scopeKey)}` : "";
+  return `oi-provenance/${quote(workspace)}/${target}${scope}`;
 }
 
 /**
@@ -58,33 +58,35 @@ export function originOf(workspace: string, target: string, scopeKey = ""): stri
  *
  * @throws NoteError it is no checkpoint, not signed by this key, or its signature is wrong.
  */
-export async function openedCheckpoint(note: string, key: VerifierKey): Promise<Checkpoint> {
-  const { text, lines } = partsOf(note);
-  const signatures = lines.flatMap((line) => signatureOf(line, key));
+export async function openCheckpoint(note: string, key: VerifierKey): Promise<Checkpoint> {
+  const { text, lines } = splitNote(note);
+  const signatures = lines.flatMap((line) => readSignature(line, key));
   if (signatures.length === 0) throw new NoteError(`It is not signed by ${key.name}.`);
   for (const signature of signatures) {
-    if (!(await signed(utf8(text), signature, key.key))) throw new NoteError(`The signature of ${key.name} is wrong.`);
+    if (!(await verifySignature(encodeUtf8(text), signature, key.key)))
+      throw new NoteError(`The signature of ${key.name} is wrong.`);
   }
-  return checkpointOf(text);
+  return parseCheckpoint(text);
 }
 
-function partsOf(note: string): { text: string; lines: readonly string[] } {
+function splitNote(note: string): { text: string; lines: readonly string[] } {
   const blank = note.lastIndexOf("\n\n");
   const signatures = note.slice(blank + 2);
   const control = Array.from(note).some((character) => character < " " && character !== "\n");
-  if (blank < 0 || control || !signatures.endsWith("\n") || utf8(note).length > MAX_NOTE_BYTES) throw noNote();
+  if (blank < 0 || control || !signatures.endsWith("\n") || encodeUtf8(note).length > MAX_NOTE_BYTES)
+    throw createFormatError();
   return { text: note.slice(0, blank + 1), lines: signatures.split("\n").slice(0, -1) };
 }
 
-function signatureOf(line: string, key: VerifierKey): readonly Bytes[] {
+function readSignature(line: string, key: VerifierKey): readonly Bytes[] {
   const [, name, encoded] = /^\u2014 (\S+) (\S+)$/.exec(line) ?? [];
   const decoded = encoded === undefined ? null : fromBase64(encoded);
-  if (name === undefined || !decoded || decoded.length <= ID_BYTES) throw noNote();
+  if (name === undefined || !decoded || decoded.length <= ID_BYTES) throw createFormatError();
   const own = name === key.name && toHex(decoded.slice(0, ID_BYTES)) === key.id;
   return own ? [decoded.slice(ID_BYTES)] : [];
 }
 
-function checkpointOf(text: string): Checkpoint {
+function parseCheckpoint(text: string): Checkpoint {
   const lines = text.split("\n").slice(0, -1);
   const [origin, size, encoded] = lines;
   const root = encoded === undefined ? null : fromBase64(encoded);
@@ -96,11 +98,11 @@ function checkpointOf(text: string): Checkpoint {
 }
 
 /** As RFC 3986: all but letters, digits and `-._~` encoded; `encodeURIComponent` leaves five more. */
-function quoted(text: string): string {
+function quote(text: string): string {
   const encoded = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
   return encodeURIComponent(text).replace(/[!'()*]/g, encoded);
 }
 
-function noNote(): NoteError {
+function createFormatError(): NoteError {
   return new NoteError("It is no signed note.");
 }

@@ -1,7 +1,7 @@
 // The rule by which a chain of records is hashed; docs/audit-trail.md states it.
 import canonicalize from "canonicalize";
 
-import { sha256, toHex, utf8 } from "./bytes.ts";
+import { encodeUtf8, sha256, toHex } from "./bytes.ts";
 
 export type JsonObject = { readonly [name: string]: unknown };
 
@@ -13,13 +13,13 @@ const MAX_DEPTH = 128;
  *
  * @throws RangeError: it is nested deeper than any record of a chain.
  */
-export function canonicalText(record: JsonObject): string {
+export function toCanonicalText(record: JsonObject): string {
   const { Hash: _, ...hashed } = record;
-  if (tooDeep(hashed)) throw new RangeError(`A record has at most ${MAX_DEPTH} levels.`);
+  if (isTooDeep(hashed)) throw new RangeError(`A record has at most ${MAX_DEPTH} levels.`);
   return canonicalize(hashed) ?? "";
 }
 
-function tooDeep(record: JsonObject): boolean {
+function isTooDeep(record: JsonObject): boolean {
   let level: readonly unknown[] = [record];
   for (let depth = 0; depth < MAX_DEPTH; depth += 1) {
     level = level.filter(isNested).flatMap((value) => Object.values(value));
@@ -32,21 +32,21 @@ function isNested(value: unknown): value is object {
 }
 
 /** Returns the `Hash` that a record's content has: lowercase hexadecimal SHA-256 of its canonical text. */
-export async function recomputedHash(record: JsonObject): Promise<string> {
-  return toHex(await sha256(utf8(canonicalText(record))));
+export async function computeHash(record: JsonObject): Promise<string> {
+  return toHex(await sha256(encodeUtf8(toCanonicalText(record))));
 }
 
 /** Returns the `PreviousHash` of a chain's first record. */
-export async function genesisHash(workspace: string, target: string, scopeKey = ""): Promise<string> {
-  return toHex(await sha256(utf8(`oi-provenance/v1\n${workspace}\n${target}\n${scopeKey}`)));
+export async function computeGenesisHash(workspace: string, target: string, scopeKey = ""): Promise<string> {
+  return toHex(await sha256(encodeUtf8(`oi-provenance/v1\n${workspace}\n${target}\n${scopeKey}`)));
 }
 
 /** Returns the RecordID of a sequence number: 12 digits, zero-padded. */
-export function recordId(sequence: number): string {
+export function formatRecordId(sequence: number): string {
   return String(sequence).padStart(ID_DIGITS, "0");
 }
 
 /** Returns the sequence number that a RecordID names; null for anything that is none. */
-export function sequenceOf(id: unknown): number | null {
+export function parseRecordId(id: unknown): number | null {
   return typeof id === "string" && /^[0-9]{12}$/.test(id) && Number(id) > 0 ? Number(id) : null;
 }

@@ -5,7 +5,7 @@ const NAME = "scopes";
 const MOST = 12;
 
 /** Returns the scopes that were opened lately, the last one first. */
-export function recentScopes(): readonly string[] {
+export function recallScopes(): readonly string[] {
   const found = recall(NAME);
   return Array.isArray(found) ? found.filter((scope) => typeof scope === "string") : [];
 }
@@ -13,6 +13,6 @@ export function recentScopes(): readonly string[] {
 /** Puts a scope first among those that were opened lately. */
 export function rememberScope(scope: string): void {
   if (scope !== "") {
-    remember(NAME, [scope, ...recentScopes().filter((other) => other !== scope)].slice(0, MOST));
+    remember(NAME, [scope, ...recallScopes().filter((other) => other !== scope)].slice(0, MOST));
   }
 }

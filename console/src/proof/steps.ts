@@ -16,7 +16,7 @@ export interface Step {
 }
 
 /** Collects steps. */
-export class Proving {
+export class ProofSteps {
   readonly steps: Step[] = [];
 
   constructor(private readonly told: (step: Step) => void) {}
@@ -27,19 +27,19 @@ export class Proving {
     return found.includes("open") ? "open" : "holds";
   }
 
-  say(name: StepName, outcome: Outcome, says: string, values: Record<string, string> = {}): void {
+  add(name: StepName, outcome: Outcome, says: string, values: Record<string, string> = {}): void {
     const step = { name, outcome, says, values };
     this.steps.push(step);
     this.told(step);
   }
 
   /** Returns what some work gives; null, after saying why, when it meets what is not to be trusted. */
-  async trust<T>(name: StepName, what: string, work: () => Promise<T>): Promise<T | null> {
+  async attempt<T>(name: StepName, what: string, work: () => Promise<T>): Promise<T | null> {
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof NoteError)) throw error;
-      this.say(name, "fails", `${what} ${error.message}`);
+      this.add(name, "fails", `${what} ${error.message}`);
       return null;
     }
   }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { mayGo } from "./leaving.ts";
+import { confirmNavigation } from "./unsaved.ts";
 
 /** Where the address leads: `#/queries/pressure-5m?limit=10` is page `queries`, rest `["pressure-5m"]`. */
 export interface Route {
@@ -13,12 +13,12 @@ export function parseHash(hash: string): Route {
   const text = hash.replace(/^#\/?/, "");
   const cut = text.indexOf("?");
   const [path, query] = cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 1)];
-  const [page = "", ...rest] = path.split("/").filter(Boolean).map(decoded);
+  const [page = "", ...rest] = path.split("/").filter(Boolean).map(decodeSegment);
   return { page, rest, query: new URLSearchParams(query) };
 }
 
 /** Makes the address of a page: href("queries", ["pressure-5m"], { limit: 10 }). Empty query values are left out. */
-export function href(
+export function buildHref(
   page: string,
   rest: readonly string[] = [],
   query: Record<string, string | number | undefined> = {},
@@ -30,8 +30,8 @@ export function href(
 }
 
 /** Goes to an address that `href` made; `replace` leaves no trace in the history, for filters of a page. */
-export function go(address: string, how: "push" | "replace" = "push"): void {
-  if (!mayGo(new URL(address, window.location.href).hash)) {
+export function navigate(address: string, how: "push" | "replace" = "push"): void {
+  if (!confirmNavigation(new URL(address, window.location.href).hash)) {
     return;
   }
   if (how === "push") {
@@ -48,7 +48,7 @@ export function useRoute(): Route {
   useEffect(() => {
     let shown = window.location.hash;
     const update = () => {
-      if (!mayGo(window.location.hash)) {
+      if (!confirmNavigation(window.location.hash)) {
         window.history.pushState(null, "", shown);
         return;
       }
@@ -62,7 +62,7 @@ export function useRoute(): Route {
   return route;
 }
 
-function decoded(segment: string): string {
+function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {

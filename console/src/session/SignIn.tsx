@@ -5,7 +5,7 @@ import { Field } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { useResource } from "@/components/useResource.ts";
 import { EntraButton } from "./EntraButton.tsx";
-import { entraConfig } from "./entra.ts";
+import { fetchEntraConfig } from "./entra.ts";
 import { session } from "./index.ts";
 import css from "./SignIn.module.css";
 
@@ -19,7 +19,7 @@ interface Props {
 /** Asks for an API key or a token. */
 export function SignIn({ busy, reason }: Props) {
   const [text, setText] = useState("");
-  const entra = useResource(entraConfig, []).data;
+  const entra = useResource(fetchEntraConfig, []).data;
   const [missing, setMissing] = useState<string>();
   const submit = (event: Event) => {
     event.preventDefault();
@@ -27,7 +27,7 @@ export function SignIn({ busy, reason }: Props) {
     setMissing(credential === "" ? "Paste an API key or a token." : undefined);
     if (credential !== "") {
       setText("");
-      void session.withCredential(credential);
+      void session.signInWithCredential(credential);
     }
   };
   return (

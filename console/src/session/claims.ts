@@ -1,5 +1,5 @@
 /** Gives a claim of a JWT as its holder reads it, unverified; undefined where the text is no JWT or says no such thing. */
-export function claimOf(token: unknown, name: string): string | undefined {
+export function readClaim(token: unknown, name: string): string | undefined {
   const payload = typeof token === "string" ? token.split(".")[1] : undefined;
   if (payload === undefined) {
     return undefined;

@@ -1,7 +1,7 @@
 // Signing in at Entra ID: the authorization code flow of OAuth 2.1 with PKCE (RFC 7636), by redirect, without a secret.
 import { ApiError } from "@/api/problem.ts";
-import { type Bytes, sha256, toBase64, utf8 } from "@/proof/bytes.ts";
-import { claimOf } from "./claims.ts";
+import { type Bytes, encodeUtf8, sha256, toBase64 } from "@/proof/bytes.ts";
+import { readClaim } from "./claims.ts";
 
 /** Where and as what to sign in; the service publishes it at /console/config.json. */
 export interface EntraConfig {
@@ -35,7 +35,7 @@ export interface EntraToken {
 const NAME = "workspace-console-entra";
 
 /** Gives where to sign in, undefined where the service does not say. */
-export async function entraConfig(signal: AbortSignal): Promise<EntraConfig | undefined> {
+export async function fetchEntraConfig(signal: AbortSignal): Promise<EntraConfig | undefined> {
   const reply = await fetch("/console/config.json", { credentials: "omit", redirect: "error", signal });
   const config = (await reply.json()) as { entra?: EntraConfig | null };
   return reply.ok ? (config.entra ?? undefined) : undefined;
@@ -46,7 +46,12 @@ export async function goToEntra(config: EntraConfig): Promise<void> {
   const { authorizeUrl, tokenUrl, clientId, scope } = config;
   const pending: Pending = {
     ...{ authorizeUrl, tokenUrl, clientId, scope },
-    ...{ state: random(), nonce: random(), verifier: random(), hash: window.location.hash },
+    ...{
+      state: createRandomText(),
+      nonce: createRandomText(),
+      verifier: createRandomText(),
+      hash: window.location.hash,
+    },
   };
   sessionStorage.setItem(NAME, JSON.stringify(pending));
   const query = new URLSearchParams({
@@ -54,11 +59,11 @@ export async function goToEntra(config: EntraConfig): Promise<void> {
     response_type: "code",
     // Behind the #, so that the code reaches no server's log.
     response_mode: "fragment",
-    redirect_uri: redirectUri(),
+    redirect_uri: buildRedirectUri(),
     scope,
     state: pending.state,
     nonce: pending.nonce,
-    code_challenge: base64url(await sha256(utf8(pending.verifier))),
+    code_challenge: toBase64Url(await sha256(encodeUtf8(pending.verifier))),
     code_challenge_method: "S256",
     prompt: "select_account",
   });
@@ -81,23 +86,23 @@ export function takeEntraReply(): EntraReply | undefined {
  * Exchanges the code for a token of Entra ID.
  * @throws ApiError where the answer is not to what was asked, or says no
  */
-export async function redeem({ given, pending }: EntraReply): Promise<EntraToken> {
+export async function redeemCode({ given, pending }: EntraReply): Promise<EntraToken> {
   if (pending === undefined || given.get("state") !== pending.state) {
-    throw failure("This is no answer to a sign-in that this tab began. Sign in again.");
+    throw createError("This is no answer to a sign-in that this tab began. Sign in again.");
   }
   const error = given.get("error");
   if (error !== null) {
-    throw failure(`Entra ID refused: ${given.get("error_description") ?? error}`);
+    throw createError(`Entra ID refused: ${given.get("error_description") ?? error}`);
   }
-  const answer = await exchanged(pending, given.get("code") ?? "");
+  const answer = await exchangeCode(pending, given.get("code") ?? "");
   // The token comes straight from the provider over TLS, which stands for its signature (OpenID Connect Core 3.1.3.7).
-  if (claimOf(answer.id_token, "nonce") !== pending.nonce || typeof answer.access_token !== "string") {
-    throw failure("Entra ID's answer belongs to another sign-in. Sign in again.");
+  if (readClaim(answer.id_token, "nonce") !== pending.nonce || typeof answer.access_token !== "string") {
+    throw createError("Entra ID's answer belongs to another sign-in. Sign in again.");
   }
   return { token: answer.access_token, endsAt: Date.now() + Number(answer.expires_in ?? 0) * 1000 };
 }
 
-interface TokenAnswer {
+interface TokenReply {
   access_token?: unknown;
   id_token?: unknown;
   expires_in?: unknown;
@@ -105,24 +110,24 @@ interface TokenAnswer {
   error_description?: unknown;
 }
 
-async function exchanged(pending: Pending, code: string): Promise<TokenAnswer> {
+async function exchangeCode(pending: Pending, code: string): Promise<TokenReply> {
   const body = new URLSearchParams({
     client_id: pending.clientId,
     grant_type: "authorization_code",
     code,
-    redirect_uri: redirectUri(),
+    redirect_uri: buildRedirectUri(),
     code_verifier: pending.verifier,
     scope: pending.scope,
   });
-  let answer: TokenAnswer;
+  let answer: TokenReply;
   try {
     const reply = await fetch(pending.tokenUrl, { method: "POST", body, credentials: "omit", redirect: "error" });
-    answer = (await reply.json()) as TokenAnswer;
+    answer = (await reply.json()) as TokenReply;
   } catch {
-    throw failure("Entra ID does not answer. Check that this machine reaches it, then sign in again.");
+    throw createError("Entra ID does not answer. Check that this machine reaches it, then sign in again.");
   }
   if (answer.error !== undefined) {
-    throw failure(`Entra ID refused: ${String(answer.error_description ?? answer.error)}`);
+    throw createError(`Entra ID refused: ${String(answer.error_description ?? answer.error)}`);
   }
   return answer;
 }
@@ -137,19 +142,19 @@ function takePending(): Pending | undefined {
   }
 }
 
-function redirectUri(): string {
+function buildRedirectUri(): string {
   return `${window.location.origin}/console/`;
 }
 
 /** 256 random bits as text. */
-function random(): string {
-  return base64url(crypto.getRandomValues(new Uint8Array(32)));
+function createRandomText(): string {
+  return toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
 }
 
-function base64url(octets: Bytes): string {
+function toBase64Url(octets: Bytes): string {
   return toBase64(octets).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
 }
 
-function failure(detail: string): ApiError {
+function createError(detail: string): ApiError {
   return new ApiError({ status: 401, code: "ENTRA_SIGN_IN_FAILED", detail });
 }

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Who } from "@/api/keys.ts";
+import type { Identity } from "@/api/keys.ts";
 import { session } from "./index.ts";
-import { holds, type Right } from "./rights.ts";
+import { hasRights, type Right } from "./rights.ts";
 import type { SessionState } from "./session.ts";
 
 /** The session's state, kept up to date. */
@@ -15,14 +15,14 @@ export function useSession(): SessionState {
 }
 
 /** Who is signed in. Pages are shown to somebody only. */
-export function useWho(): Who {
+export function useIdentity(): Identity {
   const state = useSession();
   return state.state === "in" ? state.who : NOBODY;
 }
 
 /** Tells whether the token carries every one of some rights; a page calls nothing that its caller may not. */
-export function useCan(...rights: Right[]): boolean {
-  return holds(useWho().accessRights, rights);
+export function useHasRights(...rights: Right[]): boolean {
+  return hasRights(useIdentity().accessRights, rights);
 }
 
-const NOBODY: Who = { principal: null, name: "", workspace: null, accessRights: [], via: "jwt", expiresAt: null };
+const NOBODY: Identity = { principal: null, name: "", workspace: null, accessRights: [], via: "jwt", expiresAt: null };

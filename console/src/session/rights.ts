@@ -23,6 +23,6 @@ export type Right =
   | "Workspace.Keys.Manage";
 
 /** Tells whether every one of some rights is held. */
-export function holds(held: readonly string[], wanted: readonly Right[]): boolean {
+export function hasRights(held: readonly string[], wanted: readonly Right[]): boolean {
   return wanted.every((right) => held.includes(right));
 }

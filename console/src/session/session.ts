@@ -1,15 +1,22 @@
 import { Client } from "@/api/client.ts";
-import { type Minted, mint, type Who, type WhoAt, whoami, whoamiAt } from "@/api/keys.ts";
+import {
+  fetchIdentity,
+  fetchIdentityAt,
+  type Identity,
+  type IdentityAt,
+  type IssuedToken,
+  issueToken,
+} from "@/api/keys.ts";
 import { ApiError } from "@/api/problem.ts";
-import { forgetUsage } from "@/api/usage.ts";
-import { type EntraReply, type EntraToken, redeem } from "./entra.ts";
+import { clearUsage } from "@/api/usage.ts";
+import { type EntraReply, type EntraToken, redeemCode } from "./entra.ts";
 import type { Right } from "./rights.ts";
-import { forget, keep, kept } from "./storage.ts";
+import { clearStorage, kept, storeSession } from "./storage.ts";
 
 /** Who is signed in, and until when. */
 export interface SignedIn {
   state: "in";
-  who: Who;
+  who: Identity;
   expiresAt: Date;
   /** Tells sessions of the tab apart; a renewal keeps it. */
   number: number;
@@ -64,7 +71,7 @@ export class Session {
   readonly api: Client = new Client({
     token: () => this.#token,
     workspace: () => (this.#state.state === "in" ? (this.#state.who.workspace ?? "") : ""),
-    refused: (error, token) => this.#refused(error, token),
+    refused: (error, token) => this.#handleRejectedToken(error, token),
   });
 
   get state(): SessionState {
@@ -84,20 +91,20 @@ export class Session {
       this.#change({ state: "out", reason: undefined });
       return;
     }
-    const mine = this.#next();
+    const mine = this.#beginAttempt();
     try {
-      const who = await whoamiAt(bare(found.token));
+      const who = await fetchIdentityAt(createClient(found.token));
       if (mine()) {
-        this.#take(found.token, found.expiresAt, who);
+        this.#storeToken(found.token, found.expiresAt, who);
       }
     } catch (error) {
       if (mine()) {
-        this.#notRestored(told(error));
+        this.#handleRestoreFailure(describeError(error));
       }
     }
   }
 
-  #notRestored(reason: ApiError): void {
+  #handleRestoreFailure(reason: ApiError): void {
     if (reason.status === 401) {
       this.#end(reason);
     } else {
@@ -106,24 +113,24 @@ export class Session {
   }
 
   /** Signs in with what somebody pasted: an API key or a token. */
-  async withCredential(text: string): Promise<void> {
+  async signInWithCredential(text: string): Promise<void> {
     if (!CREDENTIAL.test(text)) {
-      await this.#attempt(() => Promise.reject(noCredential()));
+      await this.#attempt(() => Promise.reject(createCredentialError()));
     } else {
-      await (text.startsWith(KEY_PREFIX) ? this.withKey(text) : this.withToken(text));
+      await (text.startsWith(KEY_PREFIX) ? this.signInWithKey(text) : this.signInWithToken(text));
     }
   }
 
   /** Signs in with an API key, which is exchanged for a token and renews it as long as the page stays open. */
-  async withKey(key: string): Promise<void> {
+  async signInWithKey(key: string): Promise<void> {
     await this.#attempt(async () => {
-      const minted = await exchange(key);
+      const minted = await exchangeKey(key);
       return { token: minted.Token, expiresAt: minted.ExpiresAt, key };
     });
   }
 
   /** Signs in with a token; the session ends with it. */
-  async withToken(token: string): Promise<void> {
+  async signInWithToken(token: string): Promise<void> {
     await this.#attempt(() => Promise.resolve({ token }));
   }
 
@@ -131,15 +138,15 @@ export class Session {
    * Signs in with the one-time code of a link that the local host printed. A code that is not taken ends no session.
    * @returns why the code was not taken, where somebody stays signed in all the same
    */
-  async withCode(code: string): Promise<ApiError | undefined> {
-    return await this.#attempt(() => bare().post<Opening>("/local/sign-in", { code }));
+  async signInWithCode(code: string): Promise<ApiError | undefined> {
+    return await this.#attempt(() => createClient().post<Opening>("/local/sign-in", { code }));
   }
 
   /** Signs in with what Entra ID sent back, for eight hours. */
-  async withEntra(reply: EntraReply): Promise<ApiError | undefined> {
+  async signInWithEntra(reply: EntraReply): Promise<ApiError | undefined> {
     return await this.#attempt(async () => {
-      const entra = await redeem(reply);
-      const minted = await mint(bare(entra.token), ENTRA_MINUTES);
+      const entra = await redeemCode(reply);
+      const minted = await issueToken(createClient(entra.token), ENTRA_MINUTES);
       return { token: minted.Token, expiresAt: minted.ExpiresAt, entra };
     });
   }
@@ -148,22 +155,22 @@ export class Session {
    * Makes a further token: with what signed in, where this page still holds it, as no token outlives the token that asks.
    * @param scopes the rights to carry, all of them when left out
    */
-  async mint(minutes: number, scopes?: readonly Right[]): Promise<Minted> {
-    const source = this.#source();
-    return await mint(source === undefined ? this.api : bare(source), minutes, scopes);
+  async issueToken(minutes: number, scopes?: readonly Right[]): Promise<IssuedToken> {
+    const source = this.#findSource();
+    return await issueToken(source === undefined ? this.api : createClient(source), minutes, scopes);
   }
 
   /** Tells when the longest token that `mint` can make now would end; null where nothing but its lifetime ends it. */
-  async longest(): Promise<string | null> {
+  async longestExpiry(): Promise<string | null> {
     if (this.#key !== undefined) {
-      return (await whoami(bare(this.#key))).expiresAt;
+      return (await fetchIdentity(createClient(this.#key))).expiresAt;
     }
     const end = this.#state.state === "in" ? this.#state.expiresAt.toISOString() : null;
-    return this.#source() === undefined ? end : null;
+    return this.#findSource() === undefined ? end : null;
   }
 
   /** The credential behind the session's token, where this page holds it and it is good for more. */
-  #source(): string | undefined {
+  #findSource(): string | undefined {
     const entra = this.#entra && this.#entra.endsAt > Date.now() ? this.#entra.token : undefined;
     return this.#key ?? entra;
   }
@@ -174,7 +181,7 @@ export class Session {
   }
 
   /** Begins a try to sign in; gives what tells whether it is still the newest. */
-  #next(): () => boolean {
+  #beginAttempt(): () => boolean {
     this.#tries += 1;
     const mine = this.#tries;
     return () => mine === this.#tries;
@@ -182,33 +189,33 @@ export class Session {
 
   /** Tries to sign in, and puts the new session in the place of the one that runs only once it is there. */
   async #attempt(work: () => Promise<Opening>): Promise<ApiError | undefined> {
-    const mine = this.#next();
+    const mine = this.#beginAttempt();
     const beginning = this.#state.state === "starting";
     if (this.#state.state !== "in") {
       this.#change({ state: "starting" });
     }
     try {
       const opening = await work();
-      const who = await whoamiAt(bare(opening.token));
+      const who = await fetchIdentityAt(createClient(opening.token));
       if (mine()) {
         this.#replace(opening, who);
       }
       return undefined;
     } catch (error) {
-      return mine() ? await this.#failed(told(error), beginning) : undefined;
+      return mine() ? await this.#handleSignInFailure(describeError(error), beginning) : undefined;
     }
   }
 
-  #replace({ token, expiresAt, key, entra }: Opening, who: WhoAt): void {
+  #replace({ token, expiresAt, key, entra }: Opening, who: IdentityAt): void {
     // Whoever was signed in is out first, so that nothing of theirs is left for the next one.
     this.#end(undefined);
     this.#key = key;
     this.#entra = entra;
-    this.#take(token, expiresAt, who);
+    this.#storeToken(token, expiresAt, who);
   }
 
   /** @param beginning the page was just opened, so that the tab may have kept a session */
-  async #failed(reason: ApiError, beginning: boolean): Promise<ApiError | undefined> {
+  async #handleSignInFailure(reason: ApiError, beginning: boolean): Promise<ApiError | undefined> {
     if (this.#state.state !== "in" && beginning && kept(new Date())) {
       await this.restore();
     } else if (this.#state.state !== "in") {
@@ -217,30 +224,30 @@ export class Session {
     return this.#state.state === "in" ? reason : undefined;
   }
 
-  #take(token: string, expiresAt: string | undefined, { who, now }: WhoAt): void {
+  #storeToken(token: string, expiresAt: string | undefined, { who, now }: IdentityAt): void {
     // The service's clock says when a token ends; this machine's may be hours off.
     const ahead = Date.now() - now.getTime();
     const end = new Date(expiresAt ?? who.expiresAt ?? now.getTime() + TOKEN_MINUTES * 60_000);
     const until = new Date(end.getTime() + ahead);
     this.#token = token;
-    keep({ token, expiresAt: end.toISOString(), until: until.toISOString() });
+    storeSession({ token, expiresAt: end.toISOString(), until: until.toISOString() });
     this.#change({ state: "in", who, expiresAt: end, number: this.#generation });
-    this.#plan(until);
+    this.#scheduleRenewal(until);
   }
 
   /** Renews the token before its end from the key, or ends the session with it; `end` is by this machine's clock. */
-  #plan(end: Date): void {
+  #scheduleRenewal(end: Date): void {
     clearTimeout(this.#renewal);
     const left = end.getTime() - Date.now();
     const wait = this.#key === undefined ? left : Math.max(left - RENEW_BEFORE_SECONDS * 1000, left / 2);
-    this.#renewal = setTimeout(() => void this.#due(end), Math.min(Math.max(wait, 0), LONGEST_TIMER_MS));
+    this.#renewal = setTimeout(() => void this.#renewOrEnd(end), Math.min(Math.max(wait, 0), LONGEST_TIMER_MS));
   }
 
-  async #due(end: Date): Promise<void> {
+  async #renewOrEnd(end: Date): Promise<void> {
     if (Date.now() >= end.getTime()) {
-      this.#end(expired());
+      this.#end(createExpiredError());
     } else if (this.#key === undefined) {
-      this.#plan(end);
+      this.#scheduleRenewal(end);
     } else {
       await this.#renew(this.#key, end);
     }
@@ -249,28 +256,28 @@ export class Session {
   async #renew(key: string, end: Date): Promise<void> {
     const generation = this.#generation;
     try {
-      const minted = await exchange(key);
-      const who = await whoamiAt(bare(minted.Token));
+      const minted = await exchangeKey(key);
+      const who = await fetchIdentityAt(createClient(minted.Token));
       if (generation === this.#generation) {
-        this.#take(minted.Token, minted.ExpiresAt, who);
+        this.#storeToken(minted.Token, minted.ExpiresAt, who);
       }
     } catch (error) {
       if (generation === this.#generation) {
-        this.#notRenewed(error, end);
+        this.#handleRenewalFailure(error, end);
       }
     }
   }
 
-  #notRenewed(error: unknown, end: Date): void {
+  #handleRenewalFailure(error: unknown, end: Date): void {
     if (error instanceof ApiError && error.status === 401) {
       this.#end(error);
     } else {
-      this.#renewal = setTimeout(() => void this.#due(end), RETRY_SECONDS * 1000);
+      this.#renewal = setTimeout(() => void this.#renewOrEnd(end), RETRY_SECONDS * 1000);
     }
   }
 
   /** Ends the session whose token was refused; a late answer to an earlier one's ends nothing. */
-  #refused(error: ApiError, token: string | undefined): void {
+  #handleRejectedToken(error: ApiError, token: string | undefined): void {
     if (token !== undefined && token === this.#token) {
       this.#end(error);
     }
@@ -287,8 +294,8 @@ export class Session {
     this.#token = undefined;
     this.#key = undefined;
     this.#entra = undefined;
-    forget();
-    forgetUsage();
+    clearStorage();
+    clearUsage();
   }
 
   #change(state: SessionState): void {
@@ -300,27 +307,27 @@ export class Session {
 }
 
 /** A client for the calls that sign in: it sends what it is given, and a refusal ends no session. */
-function bare(credential?: string): Client {
+function createClient(credential?: string): Client {
   return new Client({ token: () => credential, workspace: () => "", refused: () => undefined });
 }
 
-function exchange(key: string): Promise<Minted> {
-  return mint(bare(key), TOKEN_MINUTES);
+function exchangeKey(key: string): Promise<IssuedToken> {
+  return issueToken(createClient(key), TOKEN_MINUTES);
 }
 
-function expired(): ApiError {
+function createExpiredError(): ApiError {
   return new ApiError({ status: 401, code: "SESSION_ENDED", detail: "The session has ended. Sign in again." });
 }
 
-function noCredential(): ApiError {
+function createCredentialError(): ApiError {
   const detail = "This is no API key and no token: they have no blanks and no characters beyond ASCII. Copy it again.";
   return new ApiError({ status: 0, code: "NO_CREDENTIAL", detail });
 }
 
-function told(error: unknown): ApiError {
-  return error instanceof ApiError ? error : unexpected(error);
+function describeError(error: unknown): ApiError {
+  return error instanceof ApiError ? error : toApiError(error);
 }
 
-function unexpected(error: unknown): ApiError {
+function toApiError(error: unknown): ApiError {
   return new ApiError({ status: 0, code: "CONSOLE_FAILED", detail: String(error) });
 }

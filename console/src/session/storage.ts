@@ -1,5 +1,5 @@
 /** What a reload of the tab keeps: the token, never the API key. It goes when the tab is closed. */
-export interface Kept {
+export interface StoredSession {
   token: string;
   expiresAt: string;
   /** When it ends by this machine's clock, which may differ from the service's. */
@@ -9,16 +9,16 @@ export interface Kept {
 /** Everything that the console stores in a tab begins with it. */
 export const NAME = "workspace-console";
 
-export function keep(kept: Kept): void {
+export function storeSession(recallSession: StoredSession): void {
   try {
-    sessionStorage.setItem(NAME, JSON.stringify(kept));
+    sessionStorage.setItem(NAME, JSON.stringify(recallSession));
   } catch {
     // A browser that stores nothing asks again after a reload.
   }
 }
 
 /** Forgets the session and all that the tab remembered for its reader. */
-export function forget(): void {
+export function clearStorage(): void {
   try {
     for (const name of Object.keys(sessionStorage).filter((each) => each.startsWith(NAME))) {
       sessionStorage.removeItem(name);
@@ -29,9 +29,9 @@ export function forget(): void {
 }
 
 /** Gives what is kept, undefined where there is nothing, or nothing that is still good. */
-export function kept(now: Date): Kept | undefined {
+export function kept(now: Date): StoredSession | undefined {
   try {
-    const found = JSON.parse(sessionStorage.getItem(NAME) ?? "null") as Kept | null;
+    const found = JSON.parse(sessionStorage.getItem(NAME) ?? "null") as StoredSession | null;
     return found && new Date(found.until) > now ? found : undefined;
   } catch {
     return undefined;

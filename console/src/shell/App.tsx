@@ -1,14 +1,14 @@
 import { useRef, useState } from "preact/hooks";
-import type { Who } from "@/api/keys.ts";
+import type { Identity } from "@/api/keys.ts";
 import { Empty } from "@/components/Empty.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { Toasts } from "@/components/Toasts.tsx";
-import { opens, PAGES, type PageEntry } from "@/pages.ts";
+import { canOpen, PAGES, type PageEntry } from "@/pages.ts";
 import { type Route, useRoute } from "@/router/route.ts";
 import { useSession } from "@/session/hooks.ts";
 import { SignIn } from "@/session/SignIn.tsx";
 import css from "./App.module.css";
-import { noteNavigation } from "./focus.ts";
+import { recordNavigation } from "./focus.ts";
 import { Header } from "./Header.tsx";
 import { LoadedPage } from "./LoadedPage.tsx";
 import { Nav } from "./Nav.tsx";
@@ -31,11 +31,11 @@ export function App() {
   );
 }
 
-function Shell({ who }: { who: Who }) {
+function Shell({ who }: { who: Identity }) {
   const route = useRoute();
   const main = useRef<HTMLElement>(null);
   const [navOpen, setNavOpen] = useState(false);
-  const pages = PAGES.filter((page) => opens(page, who.accessRights));
+  const pages = PAGES.filter((page) => canOpen(page, who.accessRights));
   const current = route.page === "" ? pages[0] : PAGES.find((page) => page.path === route.page);
   usePageChanges(current?.path ?? route.page);
   const skip = (event: Event) => {
@@ -85,6 +85,6 @@ function usePageChanges(path: string): void {
   const before = useRef(path);
   if (before.current !== path) {
     before.current = path;
-    noteNavigation();
+    recordNavigation();
   }
 }

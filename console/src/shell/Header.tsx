@@ -1,28 +1,28 @@
 import { useEffect, useState } from "preact/hooks";
-import { workspace } from "@/api/catalog.ts";
+import { fetchWorkspace } from "@/api/catalog.ts";
 import { api } from "@/api/index.ts";
-import type { Who } from "@/api/keys.ts";
+import type { Identity } from "@/api/keys.ts";
 import { Badge } from "@/components/Badge.tsx";
 import { Button } from "@/components/Button.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { mayLeave } from "@/router/leaving.ts";
+import { confirmSignOut } from "@/router/unsaved.ts";
 import { session } from "@/session/index.ts";
 import css from "./Header.module.css";
-import { onTheme, theme, toggleTheme } from "./theme.ts";
+import { getTheme, subscribeToTheme, toggleTheme } from "./theme.ts";
 
 interface Props {
-  who: Who;
+  who: Identity;
   navOpen: boolean;
   onToggleNav: () => void;
 }
 
 /** Which workspace this is, and who is signed in. */
 export function Header({ who, navOpen, onToggleNav }: Props) {
-  const [shown, setShown] = useState(theme());
-  useEffect(() => onTheme(() => setShown(theme())), []);
+  const [shown, setShown] = useState(getTheme());
+  useEffect(() => subscribeToTheme(() => setShown(getTheme())), []);
   const readable = who.accessRights.includes("Workspace.Catalog.Read");
   const named = useResource(
-    async (signal) => (readable ? (await workspace(api, signal)).name : undefined),
+    async (signal) => (readable ? (await fetchWorkspace(api, signal)).name : undefined),
     [who.workspace, readable],
   );
   return (
@@ -54,7 +54,7 @@ export function Header({ who, navOpen, onToggleNav }: Props) {
           label={shown === "dark" ? "Light theme" : "Dark theme"}
           onClick={toggleTheme}
         />
-        <Button kind="quiet" icon="out" label="Sign out" onClick={() => mayLeave() && session.signOut()} />
+        <Button kind="quiet" icon="out" label="Sign out" onClick={() => confirmSignOut() && session.signOut()} />
       </span>
     </header>
   );

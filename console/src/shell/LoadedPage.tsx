@@ -3,7 +3,8 @@ import { useEffect, useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { Notice } from "@/components/Notice.tsx";
-import type { PageEntry, PageProps } from "@/pages.ts";
+import type { PageProps } from "@/pageProps.ts";
+import type { PageEntry } from "@/pages.ts";
 import type { Route } from "@/router/route.ts";
 
 /** Fetches a page's code and shows it; a page that fails leaves the rest of the console alone. */

@@ -1,7 +1,7 @@
-import { classes } from "@/components/classes.ts";
+import { joinClasses } from "@/components/classes.ts";
 import { Icon } from "@/components/Icon.tsx";
 import type { PageEntry } from "@/pages.ts";
-import { href } from "@/router/route.ts";
+import { buildHref } from "@/router/route.ts";
 import css from "./Nav.module.css";
 
 interface Props {
@@ -16,7 +16,7 @@ interface Props {
 export function Nav({ pages, current, open, onNavigate }: Props) {
   const groups = [...new Set(pages.map((page) => page.group))];
   return (
-    <nav id="navigation" class={classes(css.nav, open && css.open)} aria-label="Pages of the console">
+    <nav id="navigation" class={joinClasses(css.nav, open && css.open)} aria-label="Pages of the console">
       {groups.map((group) => (
         <section key={group} aria-label={group}>
           <p aria-hidden="true">{group}</p>
@@ -26,7 +26,7 @@ export function Nav({ pages, current, open, onNavigate }: Props) {
               .map((page) => (
                 <li key={page.path}>
                   <a
-                    href={href(page.path)}
+                    href={buildHref(page.path)}
                     aria-current={page.path === current ? "page" : undefined}
                     onClick={onNavigate}
                   >

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { Seen } from "@/components/Seen.tsx";
+import { VisibleText } from "@/components/VisibleText.tsx";
 import { takeFocus } from "./focus.ts";
 import css from "./Page.module.css";
 
@@ -24,11 +24,11 @@ export function Page({ title, description, actions, children }: Props) {
       <header class={css.head}>
         <div>
           <h1 ref={heading} tabIndex={-1}>
-            <Seen text={title} />
+            <VisibleText text={title} />
           </h1>
           {description && (
             <p>
-              <Seen text={description} />
+              <VisibleText text={description} />
             </p>
           )}
         </div>

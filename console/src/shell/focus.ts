@@ -1,7 +1,7 @@
 let navigated = false;
 
 /** Notes that the reader went to another page: the next heading takes the focus. The first page leaves it alone. */
-export function noteNavigation(): void {
+export function recordNavigation(): void {
   navigated = true;
 }
 

@@ -5,13 +5,13 @@ const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();
 
 /** The theme shown: what was chosen, else what the machine prefers. */
-export function theme(): Theme {
-  return chosen() ?? (dark.matches ? "dark" : "light");
+export function getTheme(): Theme {
+  return recallTheme() ?? (dark.matches ? "dark" : "light");
 }
 
 /** Chooses the other theme; choosing what the machine prefers follows the machine again. */
 export function toggleTheme(): void {
-  const wanted: Theme = theme() === "dark" ? "light" : "dark";
+  const wanted: Theme = getTheme() === "dark" ? "light" : "dark";
   const preferred: Theme = dark.matches ? "dark" : "light";
   try {
     if (wanted === preferred) {
@@ -22,30 +22,30 @@ export function toggleTheme(): void {
   } catch {
     override = wanted;
   }
-  apply();
+  applyTheme();
 }
 
 /** Shows the theme, now and whenever the machine's preference changes. */
 export function startTheme(): void {
-  apply();
-  dark.addEventListener("change", apply);
+  applyTheme();
+  dark.addEventListener("change", applyTheme);
 }
 
-export function onTheme(listener: () => void): () => void {
+export function subscribeToTheme(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
 let override: Theme | undefined;
 
-function apply(): void {
-  document.documentElement.dataset.theme = theme();
+function applyTheme(): void {
+  document.documentElement.dataset.theme = getTheme();
   for (const listener of listeners) {
     listener();
   }
 }
 
-function chosen(): Theme | undefined {
+function recallTheme(): Theme | undefined {
   try {
     const kept = localStorage.getItem(NAME);
     return kept === "dark" || kept === "light" ? kept : override;

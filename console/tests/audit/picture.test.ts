@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Verdict } from "@/api/provenance.ts";
-import { brokenSequence, pictured } from "@/pages/audit/picture.ts";
+import { buildPicture, findBrokenSequence } from "@/pages/audit/picture.ts";
 
 const SOUND: Verdict = {
   Valid: null,
@@ -20,13 +20,13 @@ function broken(at: string, reason = "", forked = false): Verdict {
 
 const id = (sequence: number): string => String(sequence).padStart(12, "0");
 
-function states(picture: ReturnType<typeof pictured>): string[] {
+function states(picture: ReturnType<typeof buildPicture>): string[] {
   return picture.nodes.map((node) => `${node.sequence ?? 0} ${node.state}`);
 }
 
 describe("the picture of a chain", () => {
   it("shows genesis, first record, checkpoint and tip of a sound chain", () => {
-    const picture = pictured(SOUND, { tip: 42, checkpoint: 40 });
+    const picture = buildPicture(SOUND, { tip: 42, checkpoint: 40 });
     expect(states(picture)).toEqual(["0 sound", "1 sound", "40 sound", "42 sound"]);
     expect(picture.links).toEqual([
       { state: "sound", left: 0 },
@@ -41,13 +41,13 @@ describe("the picture of a chain", () => {
   });
 
   it("shows a chain of one record, unsigned", () => {
-    const picture = pictured(SOUND, { tip: 1, checkpoint: null });
+    const picture = buildPicture(SOUND, { tip: 1, checkpoint: null });
     expect(states(picture)).toEqual(["0 sound", "1 sound"]);
     expect([picture.checkpoint, picture.branch]).toEqual([null, null]);
   });
 
   it("shows the links around a break at its place", () => {
-    const picture = pictured(broken(id(17)), { tip: 42, checkpoint: 40 });
+    const picture = buildPicture(broken(id(17)), { tip: 42, checkpoint: 40 });
     expect(states(picture)).toEqual([
       "0 sound",
       "1 sound",
@@ -63,14 +63,14 @@ describe("the picture of a chain", () => {
   });
 
   it("shows a break of the first record beside the genesis hash", () => {
-    const picture = pictured(broken(id(1)), { tip: 3, checkpoint: null });
+    const picture = buildPicture(broken(id(1)), { tip: 3, checkpoint: null });
     expect(states(picture)).toEqual(["0 sound", "1 broken", "2 unread", "3 unread"]);
     expect(picture.links[0]?.state).toBe("broken");
     expect(picture.text).toContain("up to the genesis hash");
   });
 
   it("shows a tail that was cut off as missing", () => {
-    const picture = pictured(broken(id(31), "000000000031 is missing: the checkpoint counts 40 records"), {
+    const picture = buildPicture(broken(id(31), "000000000031 is missing: the checkpoint counts 40 records"), {
       tip: 30,
       checkpoint: 40,
     });
@@ -80,7 +80,7 @@ describe("the picture of a chain", () => {
 
   it("shows records that were taken out of the middle as missing", () => {
     const verdict = broken(id(33), "000000000033 stands where 000000000030 is missing");
-    const picture = pictured(verdict, { tip: 42, checkpoint: null });
+    const picture = buildPicture(verdict, { tip: 42, checkpoint: null });
     expect(states(picture)).toEqual([
       ...["0 sound", "1 sound", "29 sound", "30 missing", "32 missing"],
       ...["33 broken", "34 unread", "42 unread"],
@@ -95,7 +95,7 @@ describe("the picture of a chain", () => {
     expect(picture.text).toContain(
       "holds up to 000000000029 and 000000000030 is missing; the chain is broken at 000000000033",
     );
-    const first = pictured(broken(id(3), "000000000003 stands where 000000000001 is missing"), {
+    const first = buildPicture(broken(id(3), "000000000003 stands where 000000000001 is missing"), {
       tip: 4,
       checkpoint: null,
     });
@@ -104,14 +104,14 @@ describe("the picture of a chain", () => {
 
   it("shows a fork as a branch beside the record whose predecessor is claimed twice", () => {
     const verdict = broken("ab".repeat(32), "fork: a second record claims the predecessor of 000000000005", true);
-    expect(brokenSequence(verdict)).toBe(5);
-    const picture = pictured(verdict, { tip: 9, checkpoint: null });
+    expect(findBrokenSequence(verdict)).toBe(5);
+    const picture = buildPicture(verdict, { tip: 9, checkpoint: null });
     expect(states(picture)).toEqual(["0 sound", "1 sound", "4 sound", "5 sound", "6 unread", "9 unread"]);
     expect(picture.branch).toMatchObject({ at: 3, node: { kind: "branch", state: "broken" } });
   });
 
   it("shows a checkpoint that does not fit", () => {
-    const picture = pictured(broken("DomainEvents/1f0c/000000000040", "the chain is not the one"), {
+    const picture = buildPicture(broken("DomainEvents/1f0c/000000000040", "the chain is not the one"), {
       tip: 42,
       checkpoint: 40,
     });
@@ -121,6 +121,6 @@ describe("the picture of a chain", () => {
   });
 
   it("says that an empty chain was not checked", () => {
-    expect(pictured({ ...SOUND, Empty: true }, { tip: 0, checkpoint: null }).text).toContain("nothing was checked");
+    expect(buildPicture({ ...SOUND, Empty: true }, { tip: 0, checkpoint: null }).text).toContain("nothing was checked");
   });
 });

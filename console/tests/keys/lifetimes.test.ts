@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { standingOf } from "../../src/pages/keys/KeyStatus.tsx";
-import { fits, LIFETIMES, MOST_MINUTES, minutesOf, minutesUntil } from "../../src/pages/keys/lifetimes.ts";
-import { claimOf } from "../../src/session/claims.ts";
+import { classifyKey } from "../../src/pages/keys/KeyStatus.tsx";
+import { canIssue, countMinutesUntil, LIFETIMES, MOST_MINUTES, parseMinutes } from "../../src/pages/keys/lifetimes.ts";
+import { readClaim } from "../../src/session/claims.ts";
 
 const NOW = new Date("2026-01-05T08:00:00Z");
 
@@ -10,33 +10,33 @@ test("presets go from 15 minutes to 30 days", () => {
 });
 
 test("minutes are whole and within what the service takes", () => {
-  expect([" 90 ", "1", "43200"].map(minutesOf)).toEqual([90, 1, MOST_MINUTES]);
-  expect(["", "0", "43201", "1.5", "-1", "1e3", "999999", "x"].map(minutesOf)).toEqual(Array(8).fill(undefined));
+  expect([" 90 ", "1", "43200"].map(parseMinutes)).toEqual([90, 1, MOST_MINUTES]);
+  expect(["", "0", "43201", "1.5", "-1", "1e3", "999999", "x"].map(parseMinutes)).toEqual(Array(8).fill(undefined));
 });
 
 test("a token fits when it ends no later than what it is made with", () => {
-  expect(fits(60, "2026-01-05T09:00:00Z", NOW)).toBe(true);
-  expect(fits(61, "2026-01-05T09:00:00Z", NOW)).toBe(false);
-  expect(fits(MOST_MINUTES, null, NOW)).toBe(true);
-  expect(minutesUntil("2026-01-05T08:59:59Z", NOW)).toBe(59);
-  expect(minutesUntil("2026-01-05T07:00:00Z", NOW)).toBe(0);
+  expect(canIssue(60, "2026-01-05T09:00:00Z", NOW)).toBe(true);
+  expect(canIssue(61, "2026-01-05T09:00:00Z", NOW)).toBe(false);
+  expect(canIssue(MOST_MINUTES, null, NOW)).toBe(true);
+  expect(countMinutesUntil("2026-01-05T08:59:59Z", NOW)).toBe(59);
+  expect(countMinutesUntil("2026-01-05T07:00:00Z", NOW)).toBe(0);
 });
 
 test("a key is revoked before it is ended, and ended before it is in use", () => {
   const key = { revokedAt: null, expiresAt: null, lastUsedAt: null };
   const past = "2026-01-05T08:00:00Z";
-  expect(standingOf(key, NOW)).toBe("unused");
-  expect(standingOf({ ...key, lastUsedAt: past }, NOW)).toBe("in use");
-  expect(standingOf({ ...key, lastUsedAt: past, expiresAt: past }, NOW)).toBe("ended");
-  expect(standingOf({ revokedAt: past, expiresAt: past, lastUsedAt: past }, NOW)).toBe("revoked");
+  expect(classifyKey(key, NOW)).toBe("unused");
+  expect(classifyKey({ ...key, lastUsedAt: past }, NOW)).toBe("in use");
+  expect(classifyKey({ ...key, lastUsedAt: past, expiresAt: past }, NOW)).toBe("ended");
+  expect(classifyKey({ revokedAt: past, expiresAt: past, lastUsedAt: past }, NOW)).toBe("revoked");
 });
 
 test("a pasted token gives its id, anything else none", () => {
   const payload = btoa(JSON.stringify({ jti: "a1", name: "\u00ff?>" }))
     .replace(/\+/g, "-")
     .replace(/\//g, "_");
-  expect(claimOf(`x.${payload.replace(/=+$/, "")}.y`, "jti")).toBe("a1");
+  expect(readClaim(`x.${payload.replace(/=+$/, "")}.y`, "jti")).toBe("a1");
   expect(
-    ["a1", "", "a.b.c", `x.${btoa("null")}.y`, `x.${btoa('{"jti":1}')}.y`].map((text) => claimOf(text, "jti")),
+    ["a1", "", "a.b.c", `x.${btoa("null")}.y`, `x.${btoa('{"jti":1}')}.y`].map((text) => readClaim(text, "jti")),
   ).toEqual(Array(5).fill(undefined));
 });

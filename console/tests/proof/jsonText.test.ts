@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changedFields } from "@/proof/changes.ts";
+import { findChangedFields } from "@/proof/changes.ts";
 import { readObject, writeObject } from "@/proof/jsonText.ts";
 
 describe("JSON that people type", () => {
@@ -38,13 +38,13 @@ describe("changed fields", () => {
   it("are the members that differ, whatever their order inside", () => {
     const before = { same: { x: 1, y: 2 }, other: 1, gone: null, list: [1, 2] };
     const after = { same: { y: 2, x: 1 }, other: "1", list: [2, 1], added: false };
-    expect(changedFields(before, after)).toEqual(["other", "gone", "list", "added"]);
-    expect(changedFields(before, before)).toEqual([]);
+    expect(findChangedFields(before, after)).toEqual(["other", "gone", "list", "added"]);
+    expect(findChangedFields(before, before)).toEqual([]);
   });
 
   it("tell an absent member from null, and take any name", () => {
-    expect(changedFields({}, { a: null })).toEqual(["a"]);
-    expect(changedFields(JSON.parse('{"__proto__": 1}'), {})).toEqual(["__proto__"]);
-    expect(changedFields({}, { toString: 1 })).toEqual(["toString"]);
+    expect(findChangedFields({}, { a: null })).toEqual(["a"]);
+    expect(findChangedFields(JSON.parse('{"__proto__": 1}'), {})).toEqual(["__proto__"]);
+    expect(findChangedFields({}, { toString: 1 })).toEqual(["toString"]);
   });
 });

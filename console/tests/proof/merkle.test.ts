@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Bytes, fromBase64, fromHex } from "@/proof/bytes.ts";
-import { consistent, included, leafHash, nodeHash } from "@/proof/merkle.ts";
+import { hashLeaf, hashNode, isConsistent, isIncluded } from "@/proof/merkle.ts";
 import { proofs } from "./vectors.ts";
 
 function hash(text: string | undefined): Bytes {
@@ -16,7 +16,7 @@ const changed = (bytes: Bytes): Bytes => bytes.map((byte, place) => (place === 7
 describe("inclusion", () => {
   it("holds for each record in each tree that has it", async () => {
     for (const { sequence, size, hashes } of proofs.inclusion) {
-      expect(await included(leaf(sequence), sequence - 1, size, hashes.map(hash), root(size))).toBe(true);
+      expect(await isIncluded(leaf(sequence), sequence - 1, size, hashes.map(hash), root(size))).toBe(true);
     }
   });
 
@@ -24,29 +24,29 @@ describe("inclusion", () => {
     for (const { sequence, size, hashes } of proofs.inclusion.filter((one) => one.size > 1)) {
       const path = hashes.map(hash);
       const [index, data, top] = [sequence - 1, leaf(sequence), root(size)];
-      expect(await included(changed(data), index, size, path, top)).toBe(false);
-      expect(await included(data, (index + 1) % size, size, path, top)).toBe(false);
-      expect(await included(data, index, size, path.slice(1), top)).toBe(false);
-      expect(await included(data, index, size, [...path, top], top)).toBe(false);
-      expect(await included(data, index, size, [...path.slice(1), changed(path[0] ?? top)], top)).toBe(false);
-      expect(await included(data, index, size, path, changed(top))).toBe(false);
-      expect(await included(data, size, size, path, top)).toBe(false);
-      expect(await included(data, -1, size, path, top)).toBe(false);
-      expect(await included(data, 0.5, size, path, top)).toBe(false);
+      expect(await isIncluded(changed(data), index, size, path, top)).toBe(false);
+      expect(await isIncluded(data, (index + 1) % size, size, path, top)).toBe(false);
+      expect(await isIncluded(data, index, size, path.slice(1), top)).toBe(false);
+      expect(await isIncluded(data, index, size, [...path, top], top)).toBe(false);
+      expect(await isIncluded(data, index, size, [...path.slice(1), changed(path[0] ?? top)], top)).toBe(false);
+      expect(await isIncluded(data, index, size, path, changed(top))).toBe(false);
+      expect(await isIncluded(data, size, size, path, top)).toBe(false);
+      expect(await isIncluded(data, -1, size, path, top)).toBe(false);
+      expect(await isIncluded(data, 0.5, size, path, top)).toBe(false);
     }
   });
 
   it("holds beyond the 32 bits of JavaScript's bit operators", async () => {
     const size = 2 ** 33;
     const index = 2 ** 32 + 5;
-    let [node, place] = [await leafHash(leaf(1)), index];
+    let [node, place] = [await hashLeaf(leaf(1)), index];
     const path = Array.from({ length: 33 }, (_, level) => new Uint8Array(32).fill(level));
     for (const step of path) {
-      node = place % 2 === 1 ? await nodeHash(step, node) : await nodeHash(node, step);
+      node = place % 2 === 1 ? await hashNode(step, node) : await hashNode(node, step);
       place = Math.floor(place / 2);
     }
-    expect(await included(leaf(1), index, size, path, node)).toBe(true);
-    expect(await included(leaf(1), index - 2 ** 32, size, path, node)).toBe(false);
+    expect(await isIncluded(leaf(1), index, size, path, node)).toBe(true);
+    expect(await isIncluded(leaf(1), index - 2 ** 32, size, path, node)).toBe(false);
   });
 });
 
@@ -55,19 +55,19 @@ describe("growth", () => {
 
   it("holds from each tree to each later one", async () => {
     for (const { from, size, fromRoot, hashes } of earlier) {
-      expect(await consistent(from, size, hash(fromRoot), root(size), hashes.map(hash))).toBe(true);
+      expect(await isConsistent(from, size, hash(fromRoot), root(size), hashes.map(hash))).toBe(true);
     }
   });
 
   it("fails when a root, a size or the proof is another", async () => {
     for (const { from, size, fromRoot, hashes } of earlier) {
       const [old, top, path] = [hash(fromRoot), root(size), hashes.map(hash)];
-      expect(await consistent(from, size, changed(old), top, path)).toBe(false);
-      expect(await consistent(from, size, old, changed(top), path)).toBe(false);
-      expect(await consistent(from, size, old, top, [...path, top])).toBe(false);
-      expect(await consistent(size + 1, size, old, top, path)).toBe(false);
-      expect(await consistent(0, size, old, top, path)).toBe(false);
-      if (path.length > 0) expect(await consistent(from, size, old, top, path.slice(1))).toBe(false);
+      expect(await isConsistent(from, size, changed(old), top, path)).toBe(false);
+      expect(await isConsistent(from, size, old, changed(top), path)).toBe(false);
+      expect(await isConsistent(from, size, old, top, [...path, top])).toBe(false);
+      expect(await isConsistent(size + 1, size, old, top, path)).toBe(false);
+      expect(await isConsistent(0, size, old, top, path)).toBe(false);
+      if (path.length > 0) expect(await isConsistent(from, size, old, top, path.slice(1))).toBe(false);
     }
   });
 });

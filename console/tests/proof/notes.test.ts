@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { type Bytes, fromBase64, toBase64 } from "@/proof/bytes.ts";
-import { rawSignature } from "@/proof/ecdsa.ts";
-import { NoteError, openedCheckpoint, originOf, verifierKey } from "@/proof/notes.ts";
+import { toRawSignature } from "@/proof/ecdsa.ts";
+import { buildOrigin, NoteError, openCheckpoint, parseVerifierKey } from "@/proof/notes.ts";
 import { proofs } from "./vectors.ts";
 
-const key = await verifierKey(proofs.verifierKey);
+const key = await parseVerifierKey(proofs.verifierKey);
 const note = proofs.checkpoints.at(-1)?.signedNote ?? "";
 
 /** Another key of the same name: made here. */
@@ -22,9 +22,9 @@ async function keyLine(name: string, spki: Bytes, type = 2): Promise<string> {
 describe("checkpoints", () => {
   it("open when the key signed them, and say what they are of", async () => {
     for (const made of proofs.checkpoints) {
-      const opened = await openedCheckpoint(made.signedNote, key);
+      const opened = await openCheckpoint(made.signedNote, key);
       expect([opened.origin, opened.size, toBase64(opened.root)]).toEqual([made.origin, made.size, made.rootHash]);
-      expect(opened.origin).toBe(originOf(proofs.workspace, proofs.target, proofs.scopeKey));
+      expect(opened.origin).toBe(buildOrigin(proofs.workspace, proofs.target, proofs.scopeKey));
     }
   });
 
@@ -32,7 +32,7 @@ describe("checkpoints", () => {
     const text = note.lastIndexOf("\n\n");
     for (let place = 0; place < text; place += 1) {
       const other = `${note.slice(0, place)}${note[place] === "1" ? "2" : "1"}${note.slice(place + 1)}`;
-      await expect(openedCheckpoint(other, key)).rejects.toThrow(NoteError);
+      await expect(openCheckpoint(other, key)).rejects.toThrow(NoteError);
     }
   });
 
@@ -45,17 +45,17 @@ describe("checkpoints", () => {
       `${note}\n`,
       note.replace("\n", "\r\n"),
     ]) {
-      await expect(openedCheckpoint(none, key)).rejects.toThrow(NoteError);
+      await expect(openCheckpoint(none, key)).rejects.toThrow(NoteError);
     }
   });
 
   it("are refused under another key, of the same name too", async () => {
-    await expect(openedCheckpoint(note, await verifierKey(await otherKey()))).rejects.toThrow("not signed by");
+    await expect(openCheckpoint(note, await parseVerifierKey(await otherKey()))).rejects.toThrow("not signed by");
   });
 
   it("take signatures of others beside the key's own", async () => {
     const line = `\u2014 witness.example ${toBase64(new Uint8Array(68))}\n`;
-    expect((await openedCheckpoint(note + line, key)).size).toBe(13);
+    expect((await openCheckpoint(note + line, key)).size).toBe(13);
   });
 
   it("are refused when what is signed is no checkpoint", async () => {
@@ -71,7 +71,7 @@ describe("checkpoints", () => {
       );
       const signature = [...(id.match(/../g) ?? [])].map((pair) => Number.parseInt(pair, 16));
       const signedNote = `${text}\n\u2014 k ${toBase64(Uint8Array.from([...signature, ...der(new Uint8Array(raw))]))}\n`;
-      await expect(openedCheckpoint(signedNote, await verifierKey(line))).rejects.toThrow("no checkpoint");
+      await expect(openCheckpoint(signedNote, await parseVerifierKey(line))).rejects.toThrow("no checkpoint");
     }
   });
 });
@@ -84,21 +84,21 @@ describe("verifier keys", () => {
     const p384 = new Uint8Array(await crypto.subtle.exportKey("spki", curve.publicKey));
     const refused = ["", "name", `${name}+00000000+${encoded}`, `${name}+${id}+%%%`, await keyLine(name, spki, 1)];
     for (const line of [...refused, await keyLine(name, p384), await keyLine(name, new Uint8Array(91))]) {
-      await expect(verifierKey(line)).rejects.toThrow(NoteError);
+      await expect(parseVerifierKey(line)).rejects.toThrow(NoteError);
     }
   });
 
   it("are read with blanks around them", async () => {
-    expect((await verifierKey(`  ${proofs.verifierKey}\n`)).name).toBe("oi-provenance/plant-a");
+    expect((await parseVerifierKey(`  ${proofs.verifierKey}\n`)).name).toBe("oi-provenance/plant-a");
   });
 });
 
 describe("origins", () => {
   it("encode all but the unreserved characters of RFC 3986", () => {
-    expect(originOf("p", "DomainEvents", "a/b (c)*!'~-._ü")).toBe(
+    expect(buildOrigin("p", "DomainEvents", "a/b (c)*!'~-._ü")).toBe(
       "oi-provenance/p/DomainEvents/a%2Fb%20%28c%29%2A%21%27~-._%C3%BC",
     );
-    expect(originOf("plant a", "PlatformConfig")).toBe("oi-provenance/plant%20a/PlatformConfig");
+    expect(buildOrigin("plant a", "PlatformConfig")).toBe("oi-provenance/plant%20a/PlatformConfig");
   });
 });
 
@@ -106,10 +106,10 @@ describe("DER signatures", () => {
   const short = Uint8Array.of(0x30, 6, 2, 1, 5, 2, 1, 7);
 
   it("become r and s of 32 bytes", () => {
-    const raw = rawSignature(short);
+    const raw = toRawSignature(short);
     expect([raw?.length, raw?.[31], raw?.[63]]).toEqual([64, 5, 7]);
     const high = new Uint8Array(32).fill(0x80);
-    expect(rawSignature(der(Uint8Array.from([...high, ...high])))).toEqual(Uint8Array.from([...high, ...high]));
+    expect(toRawSignature(der(Uint8Array.from([...high, ...high])))).toEqual(Uint8Array.from([...high, ...high]));
   });
 
   it("are refused when they are not strictly DER", () => {
@@ -126,7 +126,7 @@ describe("DER signatures", () => {
       [0x30, 9, 2, 1, 5, 2, 1, 7, 2, 1, 9],
       [0x30, 38, 2, 33, ...new Array(33).fill(1), 2, 1, 7],
     ];
-    for (const bytes of refused) expect(rawSignature(Uint8Array.from(bytes))).toBeNull();
+    for (const bytes of refused) expect(toRawSignature(Uint8Array.from(bytes))).toBeNull();
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { canonicalText, genesisHash, recomputedHash, recordId, sequenceOf } from "@/proof/record.ts";
+import { computeGenesisHash, computeHash, formatRecordId, parseRecordId, toCanonicalText } from "@/proof/record.ts";
 import chains from "../../../tests/vectors/chain.json";
 import jcs from "../../../tests/vectors/jcs.json";
 import { proofs } from "./vectors.ts";
@@ -17,39 +17,39 @@ function text(hex: string): string {
 describe("canonical text", () => {
   it("writes the published numbers of RFC 8785", () => {
     for (const { ieee754, text: written } of jcs.numbers) {
-      expect(canonicalText({ n: double(ieee754) })).toBe(`{"n":${written}}`);
+      expect(toCanonicalText({ n: double(ieee754) })).toBe(`{"n":${written}}`);
     }
   });
 
   it("gives the stored text of each published chain record back", async () => {
     for (const { canonicalHex, hash } of chains.chains.flatMap((chain) => chain.records)) {
       const record = { ...JSON.parse(text(canonicalHex)), Hash: "left out" };
-      expect(canonicalText(record)).toBe(text(canonicalHex));
-      expect(await recomputedHash(record)).toBe(hash);
+      expect(toCanonicalText(record)).toBe(text(canonicalHex));
+      expect(await computeHash(record)).toBe(hash);
     }
   });
 
   it("refuses more levels than records have, as the service does", () => {
     const levels = (count: number): unknown => JSON.parse("[".repeat(count) + "]".repeat(count));
-    expect(canonicalText({ a: levels(127) })).toContain("[[");
+    expect(toCanonicalText({ a: levels(127) })).toContain("[[");
     for (const count of [128, 254, 900]) {
-      expect(() => canonicalText({ a: levels(count) })).toThrow(RangeError);
+      expect(() => toCanonicalText({ a: levels(count) })).toThrow(RangeError);
     }
   });
 
   it("refuses text that is no Unicode", () => {
-    expect(() => canonicalText({ a: "\ud800" })).toThrow();
-    expect(() => canonicalText({ "\udfff": 1 })).toThrow();
+    expect(() => toCanonicalText({ a: "\ud800" })).toThrow();
+    expect(() => toCanonicalText({ "\udfff": 1 })).toThrow();
   });
 });
 
 describe("records", () => {
   it("have the Hash that the service gave them, and link from the genesis hash on", async () => {
-    let previous = await genesisHash(proofs.workspace, proofs.target, proofs.scopeKey);
+    let previous = await computeGenesisHash(proofs.workspace, proofs.target, proofs.scopeKey);
     expect(previous).toBe(proofs.genesis);
     for (const record of proofs.records) {
       expect(record.PreviousHash).toBe(previous);
-      expect(await recomputedHash(record)).toBe(record.Hash);
+      expect(await computeHash(record)).toBe(record.Hash);
       previous = record.Hash;
     }
   });
@@ -57,16 +57,16 @@ describe("records", () => {
   it("do not keep their Hash when anything in them changes", async () => {
     const [record] = proofs.records;
     expect(record).toBeDefined();
-    expect(await recomputedHash({ ...record, EntityID: "B-8" })).not.toBe(record?.Hash);
-    expect(await recomputedHash({ ...record, Added: null })).not.toBe(record?.Hash);
+    expect(await computeHash({ ...record, EntityID: "B-8" })).not.toBe(record?.Hash);
+    expect(await computeHash({ ...record, Added: null })).not.toBe(record?.Hash);
   });
 
   it("name their sequence by 12 digits", () => {
-    expect(recordId(1)).toBe("000000000001");
-    expect(recordId(999_999_999_999)).toBe("999999999999");
-    expect(sequenceOf("000000000042")).toBe(42);
+    expect(formatRecordId(1)).toBe("000000000001");
+    expect(formatRecordId(999_999_999_999)).toBe("999999999999");
+    expect(parseRecordId("000000000042")).toBe(42);
     for (const none of ["42", "000000000000", "00000000000x", "0000000000001", 42, null, undefined]) {
-      expect(sequenceOf(none)).toBeNull();
+      expect(parseRecordId(none)).toBeNull();
     }
   });
 });

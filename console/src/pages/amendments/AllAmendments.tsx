@@ -7,24 +7,24 @@ import { Empty } from "@/components/Empty.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
-import { sequenceOf } from "@/proof/record.ts";
-import { go } from "@/router/route.ts";
+import { parseRecordId } from "@/proof/record.ts";
+import { navigate } from "@/router/route.ts";
+import { AmendmentStatus } from "./AmendmentStatus.tsx";
 import css from "./Amendments.module.css";
-import { entityAddress } from "./place.ts";
-import { Standing } from "./Standing.tsx";
-import { type Entry, entryOf } from "./standing.ts";
+import { type Entry, toEntry } from "./entries.ts";
+import { buildEntityAddress } from "./place.ts";
 
 const PAGE = 200;
 
 const COLUMNS: readonly Column<AmendmentRecord & { entry: Entry }>[] = [
   { key: "id", title: "Record", type: "code", value: (row) => row.entry.id, width: 128, sortable: false },
   { key: "at", title: "Time", type: "time", value: (row) => row.entry.at || null, width: 168, sortable: false },
-  { key: "what", title: "What", value: (row) => whatOf(row.entry), width: 250, sortable: false },
+  { key: "what", title: "What", value: (row) => describeEntry(row.entry), width: 250, sortable: false },
   {
     key: "status",
     title: "Stored as",
     value: (row) => row.entry.status,
-    render: (row) => <Standing status={row.entry.status} />,
+    render: (row) => <AmendmentStatus status={row.entry.status} />,
     width: 110,
     sortable: false,
   },
@@ -33,7 +33,7 @@ const COLUMNS: readonly Column<AmendmentRecord & { entry: Entry }>[] = [
   { key: "who", title: "Who", value: (row) => row.entry.who, sortable: false },
 ];
 
-function whatOf(entry: Entry): string {
+function describeEntry(entry: Entry): string {
   if (entry.decision) return `${entry.decision.Meaning} of ${entry.decision.AmendmentID}`;
   return `amendment: ${entry.amendment?.ReasonCategory ?? "damaged"}`;
 }
@@ -64,7 +64,7 @@ export function AllAmendments({ scope }: { scope: string }) {
     work.current?.abort();
     const abort = new AbortController();
     work.current = abort;
-    const last = sequenceOf(before.at(-1)?.RecordID);
+    const last = parseRecordId(before.at(-1)?.RecordID);
     const toSequence = last === null ? undefined : last - 1;
     setState((now) => ({ ...now, loading: true, error: undefined }));
     queryAmendments(api, scope, { ...filters, toSequence, limit: PAGE }, abort.signal).then(
@@ -79,7 +79,7 @@ export function AllAmendments({ scope }: { scope: string }) {
     read([]);
     return () => work.current?.abort();
   }, [scope, status, entity, author]);
-  const rows = useMemo(() => (state.rows ?? []).map((row) => ({ ...row, entry: entryOf(row) })), [state.rows]);
+  const rows = useMemo(() => (state.rows ?? []).map((row) => ({ ...row, entry: toEntry(row) })), [state.rows]);
   const more = () => {
     if (state.rows && state.hasMore && !state.loading && state.error === undefined) {
       read(state.rows);
@@ -99,7 +99,7 @@ export function AllAmendments({ scope }: { scope: string }) {
           columns={COLUMNS}
           rows={rows}
           rowKey={(row) => row.entry.id}
-          onOpen={(row) => go(entityAddress(scope, row.EntityID))}
+          onOpen={(row) => navigate(buildEntityAddress(scope, row.EntityID))}
           onEnd={more}
           empty={
             <Empty title="No amendments">

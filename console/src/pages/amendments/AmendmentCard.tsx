@@ -1,14 +1,14 @@
 import type { ComponentChildren } from "preact";
 import type { Amendment } from "@/api/amendments.ts";
 import { JsonDiff } from "@/components/JsonDiff.tsx";
-import { LongText, Seen } from "@/components/Seen.tsx";
 import { Time } from "@/components/Time.tsx";
-import { recordAddress } from "@/pages/audit/place.ts";
-import { sequenceOf } from "@/proof/record.ts";
-import { useCan } from "@/session/hooks.ts";
+import { LongText, VisibleText } from "@/components/VisibleText.tsx";
+import { buildRecordAddress } from "@/pages/audit/place.ts";
+import { parseRecordId } from "@/proof/record.ts";
+import { useHasRights } from "@/session/hooks.ts";
+import { AmendmentStatus } from "./AmendmentStatus.tsx";
 import css from "./Amendments.module.css";
-import { entityAddress } from "./place.ts";
-import { Standing } from "./Standing.tsx";
+import { buildEntityAddress } from "./place.ts";
 
 interface Props {
   scope: string;
@@ -26,12 +26,12 @@ export function AmendmentCard({ scope, amendment, status, children }: Props) {
     <article class={css.card} aria-label={`Amendment ${amendment.RecordID}`}>
       <header>
         <h2>
-          <Seen text={type} />{" "}
-          <a href={entityAddress(scope, entity)}>
-            <Seen text={entity} />
+          <VisibleText text={type} />{" "}
+          <a href={buildEntityAddress(scope, entity)}>
+            <VisibleText text={entity} />
           </a>
         </h2>
-        <Standing status={status} />
+        <AmendmentStatus status={status} />
       </header>
       <p class={css.soft}>
         {amendment.AmendedBy}, <Time at={amendment.AmendedAt} /> · <AuditLink scope={scope} id={amendment.RecordID} />
@@ -52,13 +52,13 @@ export function AmendmentCard({ scope, amendment, status, children }: Props) {
 
 /** The record's id; a link into the audit log for who may read that. */
 export function AuditLink({ scope, id }: { scope: string; id: string }) {
-  const canRead = useCan("Workspace.Provenance.Read");
-  const sequence = sequenceOf(id);
+  const canRead = useHasRights("Workspace.Provenance.Read");
+  const sequence = parseRecordId(id);
   if (!canRead || sequence === null) {
     return <code>{id}</code>;
   }
   return (
-    <a href={recordAddress({ target: "DomainAmendments", scopeKey: scope }, sequence)}>
+    <a href={buildRecordAddress({ target: "DomainAmendments", scopeKey: scope }, sequence)}>
       <code>{id}</code>
     </a>
   );

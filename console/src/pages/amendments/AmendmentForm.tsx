@@ -1,24 +1,24 @@
 import { useState } from "preact/hooks";
 import { type Amendment, createAmendment, type NewAmendment } from "@/api/amendments.ts";
-import { newKey } from "@/api/idempotency.ts";
+import { createIdempotencyKey } from "@/api/idempotency.ts";
 import { ApiError, api } from "@/api/index.ts";
 import { Badge } from "@/components/Badge.tsx";
 import { Button } from "@/components/Button.tsx";
 import { Field, Select, TextArea } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
-import type { Shown } from "@/pages/audit/shown.ts";
-import { useUnsaved } from "@/router/leaving.ts";
-import { useWho } from "@/session/hooks.ts";
+import type { RecordView } from "@/pages/audit/recordView.ts";
+import { useUnsavedWarning } from "@/router/unsaved.ts";
+import { useIdentity } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Amendments.module.css";
-import { type Draft, draftFrom, judged } from "./draft.ts";
-import { Made } from "./Made.tsx";
+import { createDraft, type Draft, validateDraft } from "./draft.ts";
 import { Review } from "./Review.tsx";
+import { StoredAmendment } from "./StoredAmendment.tsx";
 
 interface Props {
   scope: string;
   categories: readonly string[];
-  from: Shown | null;
+  from: RecordView | null;
 }
 
 type Stage =
@@ -28,15 +28,15 @@ type Stage =
 
 /** Asks for an amendment, shows what it changes, and sends it. */
 export function AmendmentForm({ scope, categories, from }: Props) {
-  const [start, setStart] = useState(() => draftFrom(from, categories));
+  const [start, setStart] = useState(() => createDraft(from, categories));
   const [draft, setDraft] = useState(start);
   const [stage, setStage] = useState<Stage>({ name: "editing" });
-  useUnsaved(stage.name !== "made" && JSON.stringify(draft) !== JSON.stringify(start));
+  useUnsavedWarning(stage.name !== "made" && JSON.stringify(draft) !== JSON.stringify(start));
   // One key for one amendment: sent again after a lost answer it is stored once; edited it is another one.
-  const [key, setKey] = useState(newKey);
+  const [key, setKey] = useState(createIdempotencyKey);
   const edit = (changes: Partial<Draft>) => {
     setDraft({ ...draft, ...changes });
-    setKey(newKey());
+    setKey(createIdempotencyKey());
   };
   const send = async (amendment: NewAmendment) => {
     setStage({ name: "review", amendment, busy: true, error: undefined });
@@ -48,14 +48,14 @@ export function AmendmentForm({ scope, categories, from }: Props) {
     }
   };
   const again = () => {
-    const empty = draftFrom(null, categories);
+    const empty = createDraft(null, categories);
     setStart(empty);
     setDraft(empty);
-    setKey(newKey());
+    setKey(createIdempotencyKey());
     setStage({ name: "editing" });
   };
   if (stage.name === "made") {
-    return <Made scope={scope} made={stage.made} onAgain={again} />;
+    return <StoredAmendment scope={scope} made={stage.made} onAgain={again} />;
   }
   if (stage.name === "review") {
     const { amendment, busy, error } = stage;
@@ -78,20 +78,20 @@ export function AmendmentForm({ scope, categories, from }: Props) {
 interface FormProps {
   draft: Draft;
   categories: readonly string[];
-  from: Shown | null;
+  from: RecordView | null;
   refused: ApiError | undefined;
   onEdit: (changes: Partial<Draft>) => void;
   onReview: (amendment: NewAmendment) => void;
 }
 
 function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps) {
-  const who = useWho();
+  const who = useIdentity();
   const [tried, setTried] = useState(refused !== undefined);
-  const { amendment, wrong, changed } = judged(draft);
+  const { amendment, wrong, changed } = validateDraft(draft);
   const field = (name: keyof Draft) => ({
     value: draft[name],
     onInput: (text: string) => onEdit({ [name]: text }),
-    error: (tried ? wrong[name] : undefined) ?? refusedFor(refused, name),
+    error: (tried ? wrong[name] : undefined) ?? findFieldError(refused, name),
   });
   const submit = (event: Event) => {
     event.preventDefault();
@@ -157,7 +157,7 @@ function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps)
 }
 
 /** What the service said about a field, or about something inside it. */
-function refusedFor(refused: ApiError | undefined, name: string): string | undefined {
+function findFieldError(refused: ApiError | undefined, name: string): string | undefined {
   const inside = new RegExp(`^${name}(?=[.[]|$)`);
   const found = refused?.errors.find((error) => inside.test(error.field));
   return found && `${found.field.replace(inside, "").slice(0, 80)} ${found.message}`.trim();

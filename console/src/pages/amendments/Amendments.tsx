@@ -2,15 +2,15 @@ import { useEffect, useState } from "preact/hooks";
 import { Empty } from "@/components/Empty.tsx";
 import { ScopeField } from "@/components/ScopeField.tsx";
 import { Tabs } from "@/components/Tabs.tsx";
-import type { PageProps } from "@/pages.ts";
+import type { PageProps } from "@/pageProps.ts";
 import { rememberScope } from "@/proof/scopes.ts";
-import { go } from "@/router/route.ts";
-import { useCan } from "@/session/hooks.ts";
+import { navigate } from "@/router/route.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
 import { AllAmendments } from "./AllAmendments.tsx";
 import { Entity } from "./Entity.tsx";
 import { NewAmendmentTab } from "./NewAmendmentTab.tsx";
-import { entityAddress, type Place, placeOf, type View, viewAddress } from "./place.ts";
+import { buildEntityAddress, buildViewAddress, type Place, parsePlace, type View } from "./place.ts";
 import { Queue } from "./Queue.tsx";
 
 const TABS: readonly { id: View; title: string }[] = [
@@ -21,7 +21,7 @@ const TABS: readonly { id: View; title: string }[] = [
 
 /** Amendments of records: made by one, decided by another, with the original beside them. */
 export default function Amendments({ route }: PageProps) {
-  const place = placeOf(route);
+  const place = parsePlace(route);
   const [scope, setScope] = useState(place.scope);
   useEffect(() => {
     setScope(place.scope);
@@ -32,7 +32,11 @@ export default function Amendments({ route }: PageProps) {
       title="Amendments"
       description="Nothing recorded is changed: an amendment stands beside the original, and somebody else decides it."
     >
-      <ScopeField value={scope} onInput={setScope} onOpen={(chosen) => go(viewAddress(chosen, place.view))} />
+      <ScopeField
+        value={scope}
+        onInput={setScope}
+        onOpen={(chosen) => navigate(buildViewAddress(chosen, place.view))}
+      />
       {place.scope === "" ? (
         <Empty title="Which scope?">
           Enter the scope whose amendments you want to read or make: a line, a batch, a system.
@@ -45,11 +49,16 @@ export default function Amendments({ route }: PageProps) {
 }
 
 function Views({ place }: { place: Place }) {
-  const canCreate = useCan("Workspace.Amendment.Create");
+  const canCreate = useHasRights("Workspace.Amendment.Create");
   const tabs = canCreate ? [...TABS, { id: "new" as const, title: "New amendment" }] : TABS;
   const view = place.view === "new" && !canCreate ? "queue" : place.view;
   return (
-    <Tabs label="Views" tabs={tabs} selected={view} onSelect={(chosen) => go(viewAddress(place.scope, chosen))}>
+    <Tabs
+      label="Views"
+      tabs={tabs}
+      selected={view}
+      onSelect={(chosen) => navigate(buildViewAddress(place.scope, chosen))}
+    >
       {view === "queue" && <Queue scope={place.scope} />}
       {view === "all" && <AllAmendments scope={place.scope} />}
       {view === "entity" && (
@@ -57,7 +66,7 @@ function Views({ place }: { place: Place }) {
           key={place.entity}
           scope={place.scope}
           entity={place.entity}
-          onOpen={(entity) => go(entityAddress(place.scope, entity))}
+          onOpen={(entity) => navigate(buildEntityAddress(place.scope, entity))}
         />
       )}
       {view === "new" && <NewAmendmentTab key={place.record} scope={place.scope} record={place.record} />}

@@ -1,15 +1,15 @@
 import { useId, useState } from "preact/hooks";
 import { type Amendment, approveAmendment, rejectAmendment, type Transition } from "@/api/amendments.ts";
-import { newKey } from "@/api/idempotency.ts";
+import { createIdempotencyKey } from "@/api/idempotency.ts";
 import { ApiError, api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { TextArea } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
-import { toast } from "@/components/toasts.ts";
-import { useCan, useWho } from "@/session/hooks.ts";
+import { showToast } from "@/components/toasts.ts";
+import { useHasRights, useIdentity } from "@/session/hooks.ts";
 import css from "./Amendments.module.css";
-import { whyNotDecided } from "./standing.ts";
+import { explainDenial } from "./entries.ts";
 
 type Kind = "approve" | "reject";
 
@@ -22,8 +22,8 @@ interface Props {
 
 /** Approves or rejects an amendment, or says why its reader cannot. */
 export function Decision({ scope, amendment, onReload }: Props) {
-  const { principal } = useWho();
-  const why = whyNotDecided(amendment.AmendedBy, principal, useCan("Workspace.Amendment.Approve"));
+  const { principal } = useIdentity();
+  const why = explainDenial(amendment.AmendedBy, principal, useHasRights("Workspace.Amendment.Approve"));
   const [open, setOpen] = useState<Kind>();
   const reason = useId();
   return (
@@ -56,13 +56,13 @@ export function Decision({ scope, amendment, onReload }: Props) {
 }
 
 function DecisionDialog({ kind, scope, amendment, onClose, onReload }: Props & { kind: Kind; onClose: () => void }) {
-  const { principal } = useWho();
+  const { principal } = useIdentity();
   const [reason, setReason] = useState("");
   const [busy, setBusy] = useState(false);
   const [missing, setMissing] = useState<string>();
   const [error, setError] = useState<unknown>();
   // One key for one decision: sent again after a lost answer it is stored once.
-  const [key] = useState(newKey);
+  const [key] = useState(createIdempotencyKey);
   const id = amendment.RecordID;
   const decide = async () => {
     if (kind === "reject" && reason.trim() === "") {
@@ -72,8 +72,8 @@ function DecisionDialog({ kind, scope, amendment, onClose, onReload }: Props & {
     setBusy(true);
     setError(undefined);
     try {
-      const made = await decided(kind, scope, id, reason.trim(), key);
-      toast(`${kind === "approve" ? "Approved" : "Rejected"}, recorded as ${made.RecordID}`);
+      const made = await sendDecision(kind, scope, id, reason.trim(), key);
+      showToast(`${kind === "approve" ? "Approved" : "Rejected"}, recorded as ${made.RecordID}`);
       onReload();
     } catch (failed) {
       setError(failed);
@@ -121,6 +121,6 @@ function DecisionDialog({ kind, scope, amendment, onClose, onReload }: Props & {
   );
 }
 
-function decided(kind: Kind, scope: string, id: string, reason: string, key: string): Promise<Transition> {
+function sendDecision(kind: Kind, scope: string, id: string, reason: string, key: string): Promise<Transition> {
   return kind === "approve" ? approveAmendment(api, scope, id, key) : rejectAmendment(api, scope, id, reason, key);
 }

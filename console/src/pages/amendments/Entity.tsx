@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { entityChain } from "@/api/amendments.ts";
+import { fetchEntityChain } from "@/api/amendments.ts";
 import { api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
@@ -8,8 +8,8 @@ import { Loaded } from "@/components/Loaded.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { useResource } from "@/components/useResource.ts";
 import css from "./Amendments.module.css";
+import { computeStatuses } from "./entries.ts";
 import { Report } from "./Report.tsx";
-import { standings } from "./standing.ts";
 import { Timeline } from "./Timeline.tsx";
 
 interface Props {
@@ -49,7 +49,7 @@ export function Entity({ scope, entity, onOpen }: Props) {
 }
 
 function Chain({ scope, entity }: { scope: string; entity: string }) {
-  const resource = useResource((signal) => entityChain(api, scope, entity, signal), [scope, entity]);
+  const resource = useResource((signal) => fetchEntityChain(api, scope, entity, signal), [scope, entity]);
   return (
     <Loaded resource={resource} rows={8}>
       {({ records, hasMore }) => (
@@ -65,7 +65,7 @@ function Chain({ scope, entity }: { scope: string; entity: string }) {
               No amendment of this scope names {entity}. Ids match as written, in upper and lower case.
             </Empty>
           ) : (
-            <Timeline scope={scope} records={records} standings={standings(records)} />
+            <Timeline scope={scope} records={records} standings={computeStatuses(records)} />
           )}
         </>
       )}

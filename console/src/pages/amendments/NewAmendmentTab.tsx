@@ -1,13 +1,13 @@
-import { reasonCategories } from "@/api/amendments.ts";
+import { fetchReasonCategories } from "@/api/amendments.ts";
 import { api } from "@/api/index.ts";
 import { queryRecords } from "@/api/provenance.ts";
 import { Loaded } from "@/components/Loaded.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { recordAt } from "@/pages/audit/paging.ts";
-import type { Shown } from "@/pages/audit/shown.ts";
-import { recordId } from "@/proof/record.ts";
-import { useCan } from "@/session/hooks.ts";
+import { fetchRecord } from "@/pages/audit/paging.ts";
+import type { RecordView } from "@/pages/audit/recordView.ts";
+import { formatRecordId } from "@/proof/record.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import { AmendmentForm } from "./AmendmentForm.tsx";
 
 interface Props {
@@ -18,20 +18,20 @@ interface Props {
 
 interface Start {
   categories: readonly string[];
-  from: Shown | null;
+  from: RecordView | null;
 }
 
 /** Makes an amendment, from a record or from scratch. */
 export function NewAmendmentTab({ scope, record }: Props) {
-  const canRead = useCan("Workspace.Provenance.Read");
+  const canRead = useHasRights("Workspace.Provenance.Read");
   const wanted = canRead ? record : undefined;
-  const resource = useResource((signal) => begun(scope, wanted, signal), [scope, wanted]);
+  const resource = useResource((signal) => loadStart(scope, wanted, signal), [scope, wanted]);
   return (
     <Loaded resource={resource} rows={8}>
       {({ categories, from }) => (
         <>
           {record !== undefined && !from && (
-            <Notice kind="warn" title={`Record ${recordId(record)} cannot be read`}>
+            <Notice kind="warn" title={`Record ${formatRecordId(record)} cannot be read`}>
               {canRead
                 ? "The scope has no such plant event; fill the form in by hand."
                 : "Your token does not read the audit log; fill the form in by hand."}
@@ -44,11 +44,11 @@ export function NewAmendmentTab({ scope, record }: Props) {
   );
 }
 
-async function begun(scope: string, record: number | undefined, signal: AbortSignal): Promise<Start> {
+async function loadStart(scope: string, record: number | undefined, signal: AbortSignal): Promise<Start> {
   const chain = { target: "DomainEvents", scopeKey: scope } as const;
   const [categories, from] = await Promise.all([
-    reasonCategories(api, signal),
-    record === undefined ? null : recordAt((window, stop) => queryRecords(api, chain, window, stop), record, signal),
+    fetchReasonCategories(api, signal),
+    record === undefined ? null : fetchRecord((window, stop) => queryRecords(api, chain, window, stop), record, signal),
   ]);
   return { categories, from };
 }

@@ -5,7 +5,7 @@ import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { sequenceOf } from "@/proof/record.ts";
+import { parseRecordId } from "@/proof/record.ts";
 import { AmendmentCard } from "./AmendmentCard.tsx";
 import css from "./Amendments.module.css";
 import { Decision } from "./Decision.tsx";
@@ -26,7 +26,7 @@ export function Queue({ scope }: { scope: string }) {
       <Loaded resource={resource} rows={6}>
         {({ records, hasMore }) => {
           const waiting = records.filter((record): record is Amendment => !isTransition(record));
-          const last = sequenceOf(waiting.at(-1)?.RecordID);
+          const last = parseRecordId(waiting.at(-1)?.RecordID);
           return (
             <>
               {waiting.length === 0 && <Nothing onReload={resource.reload} />}

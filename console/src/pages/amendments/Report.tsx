@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { entityReport } from "@/api/amendments.ts";
+import { fetchEntityReport } from "@/api/amendments.ts";
 import { api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
@@ -16,7 +16,7 @@ export function Report({ scope, entity }: { scope: string; entity: string }) {
     setBusy(true);
     setError(undefined);
     try {
-      saveFile(await entityReport(api, scope, entity), reportName(scope, entity));
+      saveFile(await fetchEntityReport(api, scope, entity), buildReportName(scope, entity));
     } catch (failed) {
       setError(failed);
     }
@@ -32,6 +32,6 @@ export function Report({ scope, entity }: { scope: string; entity: string }) {
   );
 }
 
-function reportName(scope: string, entity: string): string {
+function buildReportName(scope: string, entity: string): string {
   return `amendments-${`${scope}-${entity}`.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 120)}.html`;
 }

@@ -4,7 +4,7 @@ import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import { AmendmentCard, AuditLink } from "./AmendmentCard.tsx";
 import css from "./Amendments.module.css";
-import { entryOf } from "./standing.ts";
+import { toEntry } from "./entries.ts";
 
 interface Props {
   scope: string;
@@ -17,7 +17,7 @@ export function Timeline({ scope, records, standings }: Props) {
   return (
     <ol class={css.timeline} aria-label="Timeline">
       {records.map((record) => {
-        const { id, amendment, decision, damaged } = entryOf(record);
+        const { id, amendment, decision, damaged } = toEntry(record);
         return (
           <li key={id} class={decision ? css[decision.Meaning] : css.made}>
             <span class={css.mark}>
@@ -31,7 +31,7 @@ export function Timeline({ scope, records, standings }: Props) {
             {amendment && !damaged && (
               <AmendmentCard scope={scope} amendment={amendment} status={standings.get(id) ?? amendment.Status} />
             )}
-            {decision && <Decided scope={scope} decision={decision} />}
+            {decision && <DecisionEntry scope={scope} decision={decision} />}
           </li>
         );
       })}
@@ -39,7 +39,7 @@ export function Timeline({ scope, records, standings }: Props) {
   );
 }
 
-function Decided({ scope, decision }: { scope: string; decision: Transition }) {
+function DecisionEntry({ scope, decision }: { scope: string; decision: Transition }) {
   const approved = decision.Meaning === "approval";
   return (
     <article class={css.decided} aria-label={`Decision ${decision.RecordID}`}>

@@ -1,5 +1,5 @@
 // What the address of the amendments page says: which scope, and what of it.
-import { href, type Route } from "@/router/route.ts";
+import { buildHref, type Route } from "@/router/route.ts";
 
 export type View = "queue" | "all" | "entity" | "new";
 
@@ -17,7 +17,7 @@ export interface Place {
 const VIEWS: readonly View[] = ["queue", "all", "entity", "new"];
 
 /** Reads an address; what it does not name is the queue. */
-export function placeOf(route: Route): Place {
+export function parsePlace(route: Route): Place {
   const [scope = "", named, entity = ""] = route.rest;
   const record = Number(route.query.get("record"));
   return {
@@ -29,11 +29,11 @@ export function placeOf(route: Route): Place {
 }
 
 /** Returns the address of a view. */
-export function viewAddress(scope: string, view: View): string {
-  return href("amendments", scope === "" ? [] : [scope, view]);
+export function buildViewAddress(scope: string, view: View): string {
+  return buildHref("amendments", scope === "" ? [] : [scope, view]);
 }
 
 /** Returns the address of an entity's timeline. */
-export function entityAddress(scope: string, entity: string): string {
-  return href("amendments", [scope, "entity", entity]);
+export function buildEntityAddress(scope: string, entity: string): string {
+  return buildHref("amendments", [scope, "entity", entity]);
 }

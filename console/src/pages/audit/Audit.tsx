@@ -1,17 +1,17 @@
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
-import type { PageProps } from "@/pages.ts";
-import { chainLabel } from "@/proof/chains.ts";
+import type { PageProps } from "@/pageProps.ts";
+import { formatChain } from "@/proof/chains.ts";
 import { rememberScope } from "@/proof/scopes.ts";
-import { go } from "@/router/route.ts";
-import { useCan } from "@/session/hooks.ts";
+import { navigate } from "@/router/route.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
 import css from "./Audit.module.css";
 import { ChainPicker } from "./ChainPicker.tsx";
 import { ExportDialog } from "./ExportDialog.tsx";
 import { FilterBar } from "./FilterBar.tsx";
-import { addressOf, isWhole, type Place, placeOf } from "./place.ts";
+import { buildAddress, isComplete, type Place, parsePlace } from "./place.ts";
 import { RecordPanel } from "./RecordPanel.tsx";
 import { RecordTable } from "./RecordTable.tsx";
 import { useListing } from "./useListing.ts";
@@ -22,8 +22,8 @@ type Open = "verify" | "export" | "write" | undefined;
 
 /** Records of a chain, with verification, proof, export and amendment. */
 export default function Audit({ route }: PageProps) {
-  const place = placeOf(route);
-  const whole = isWhole(place.chain);
+  const place = parsePlace(route);
+  const whole = isComplete(place.chain);
   const [shown, setShown] = useState<Open>();
   const close = () => setShown(undefined);
   return (
@@ -46,9 +46,9 @@ export default function Audit({ route }: PageProps) {
 }
 
 function Actions({ place, onOpen }: { place: Place; onOpen: (open: Open) => void }) {
-  const canWrite = useCan("Workspace.Provenance.Write") && place.chain.target !== "DomainAmendments";
-  const canExport = useCan("Workspace.Provenance.Export");
-  const canVerify = useCan("Workspace.Provenance.Verify");
+  const canWrite = useHasRights("Workspace.Provenance.Write") && place.chain.target !== "DomainAmendments";
+  const canExport = useHasRights("Workspace.Provenance.Export");
+  const canVerify = useHasRights("Workspace.Provenance.Verify");
   return (
     <>
       {canWrite && (
@@ -74,12 +74,12 @@ function Chain({ place, shown, onClose }: { place: Place; shown: Open; onClose: 
   const { chain, filters, record } = place;
   const listed = useListing(place);
   useEffect(() => rememberScope(chain.scopeKey), [chain.scopeKey]);
-  const select = (sequence: number | undefined) => go(addressOf({ ...place, record: sequence }), "replace");
+  const select = (sequence: number | undefined) => navigate(buildAddress({ ...place, record: sequence }), "replace");
   const toEnd = () => {
     if (place.at === undefined) {
       listed.refresh();
     } else {
-      go(addressOf({ ...place, at: undefined }), "replace");
+      navigate(buildAddress({ ...place, at: undefined }), "replace");
     }
   };
   return (
@@ -102,7 +102,7 @@ function Chain({ place, shown, onClose }: { place: Place; shown: Open; onClose: 
       {shown === "write" && (
         <WriteDialog
           chain={chain}
-          label={chainLabel(chain)}
+          label={formatChain(chain)}
           onClose={onClose}
           onWritten={(sequence) => {
             onClose();

@@ -1,13 +1,14 @@
 import { useState } from "preact/hooks";
 import { ScopeField } from "@/components/ScopeField.tsx";
 import { type ChainName, isScoped, TARGET_TEXTS, TARGETS } from "@/proof/chains.ts";
-import { go, href } from "@/router/route.ts";
+import { buildHref, navigate } from "@/router/route.ts";
 import css from "./Audit.module.css";
 
 /** Chooses the container, and in scoped ones the scope. */
 export function ChainPicker({ chain }: { chain: ChainName }) {
   const [scope, setScope] = useState(chain.scopeKey);
-  const open = (scopeKey: string) => go(href("audit", scopeKey === "" ? [chain.target] : [chain.target, scopeKey]));
+  const open = (scopeKey: string) =>
+    navigate(buildHref("audit", scopeKey === "" ? [chain.target] : [chain.target, scopeKey]));
   return (
     <div class={css.picker}>
       <fieldset class={css.targets}>
@@ -19,7 +20,7 @@ export function ChainPicker({ chain }: { chain: ChainName }) {
               name="target"
               checked={target === chain.target}
               onChange={() =>
-                go(href("audit", isScoped(target) && chain.scopeKey ? [target, chain.scopeKey] : [target]))
+                navigate(buildHref("audit", isScoped(target) && chain.scopeKey ? [target, chain.scopeKey] : [target]))
               }
             />
             <span>{TARGET_TEXTS[target].label}</span>

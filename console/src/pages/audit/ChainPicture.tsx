@@ -1,8 +1,8 @@
-import { count } from "@/format.ts";
+import { formatCount } from "@/format.ts";
 import type { ChainName } from "@/proof/chains.ts";
 import css from "./ChainPicture.module.css";
 import type { ChainLink, ChainNode, NodeState, Picture } from "./picture.ts";
-import { recordAddress } from "./place.ts";
+import { buildRecordAddress } from "./place.ts";
 
 const STEP = 98;
 const MARGIN = 52;
@@ -44,12 +44,12 @@ export function ChainPicture({ chain, picture, onGo }: Props) {
           aria-label={picture.text}
         >
           {links.map((link, index) => (
-            <Link key={`link ${nodes[index]?.label}`} link={link} from={x(index)} to={x(index + 1)} />
+            <Link key={`link ${nodes[index]?.label}`} link={link} from={positionOf(index)} to={positionOf(index + 1)} />
           ))}
-          {checkpoint && <Seal node={checkpoint.node} at={x(checkpoint.at)} />}
-          {branch && <Branch node={branch.node} from={x(branch.at - 1)} />}
+          {checkpoint && <Seal node={checkpoint.node} at={positionOf(checkpoint.at)} />}
+          {branch && <Branch node={branch.node} from={positionOf(branch.at - 1)} />}
           {nodes.map((node, index) => (
-            <Place key={node.label} node={node} at={x(index)} />
+            <Place key={node.label} node={node} at={positionOf(index)} />
           ))}
         </svg>
       </section>
@@ -65,7 +65,7 @@ export function ChainPicture({ chain, picture, onGo }: Props) {
   );
 }
 
-function x(index: number): number {
+function positionOf(index: number): number {
   return MARGIN + index * STEP;
 }
 
@@ -74,7 +74,7 @@ function Listed({ chain, node, onGo }: { chain: ChainName; node: ChainNode; onGo
   return (
     <>
       {linked ? (
-        <a href={recordAddress(chain, node.sequence ?? 0)} onClick={onGo}>
+        <a href={buildRecordAddress(chain, node.sequence ?? 0)} onClick={onGo}>
           {node.label}
         </a>
       ) : (
@@ -112,7 +112,7 @@ function Link({ link, from, to }: { link: ChainLink; from: number; to: number })
       {link.state === "broken" && <path d={`M${middle - 7} ${AXIS - 7}l14 14m0 -14l-14 14`} class={css.cross} />}
       {link.left > 0 && (
         <text x={middle} y={AXIS - 10} class={css.note}>
-          {count(link.left)} more
+          {formatCount(link.left)} more
         </text>
       )}
     </g>

@@ -7,12 +7,12 @@ import { Dialog } from "@/components/Dialog.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { saveFile } from "@/components/saveFile.ts";
-import { bytes, count } from "@/format.ts";
-import { type ChainName, chainLabel } from "@/proof/chains.ts";
+import { formatBytes, formatCount } from "@/format.ts";
+import { type ChainName, formatChain } from "@/proof/chains.ts";
 import css from "./Audit.module.css";
-import { type ExportFormat, exportName, fetchCommand, MOST_EXPORTED } from "./exporting.ts";
-import { filterCount } from "./place.ts";
-import { type Streamed, streamed } from "./streaming.ts";
+import { buildExportName, buildFetchCommand, type ExportFormat, MAX_EXPORTED } from "./exportFile.ts";
+import { countFilters } from "./place.ts";
+import { readStream, type StreamedBody } from "./streaming.ts";
 
 interface Props {
   chain: ChainName;
@@ -23,7 +23,7 @@ interface Props {
 interface State {
   /** Bytes so far; undefined while nothing is on its way. */
   received: number | undefined;
-  done: (Streamed & { prefix: boolean }) | undefined;
+  done: (StreamedBody & { prefix: boolean }) | undefined;
   error: unknown;
 }
 
@@ -35,13 +35,13 @@ const FORMATS = [
 /** Exports the records that match the view's filters into a file. */
 export function ExportDialog({ chain, filters, onClose }: Props) {
   const [format, setFormat] = useState<ExportFormat>("json");
-  const [limit, setLimit] = useState(String(MOST_EXPORTED));
+  const [limit, setLimit] = useState(String(MAX_EXPORTED));
   const [state, setState] = useState<State>({ received: undefined, done: undefined, error: undefined });
   const work = useRef<AbortController>(undefined);
   useEffect(() => () => work.current?.abort(), []);
   const most = Number(limit);
   const wrong =
-    Number.isInteger(most) && most >= 1 && most <= MOST_EXPORTED ? undefined : `1 to ${count(MOST_EXPORTED)}`;
+    Number.isInteger(most) && most >= 1 && most <= MAX_EXPORTED ? undefined : `1 to ${formatCount(MAX_EXPORTED)}`;
 
   const start = async () => {
     const abort = new AbortController();
@@ -49,8 +49,8 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
     setState({ received: 0, done: undefined, error: undefined });
     try {
       const reply = await exportRecords(api, chain, { ...filters, format, limit: most }, abort.signal);
-      const file = await streamed(reply, (received) => setState((before) => ({ ...before, received })));
-      saveFile(file.blob, exportName(chain, format));
+      const file = await readStream(reply, (received) => setState((before) => ({ ...before, received })));
+      saveFile(file.blob, buildExportName(chain, format));
       setState({ received: undefined, done: { ...file, prefix: isPrefix(reply.headers) }, error: undefined });
     } catch (error) {
       setState({ received: undefined, done: undefined, error: isAbort(error) ? undefined : error });
@@ -60,7 +60,7 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
   const busy = state.received !== undefined;
   return (
     <Dialog
-      title={`Export of ${chainLabel(chain)}`}
+      title={`Export of ${formatChain(chain)}`}
       onClose={onClose}
       actions={
         <>
@@ -82,7 +82,7 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
       }
     >
       <p class={css.soft}>
-        {filterCount(filters) === 0
+        {countFilters(filters) === 0
           ? "All records, oldest first."
           : "The records that match the filters, oldest first."}
       </p>
@@ -91,7 +91,7 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
       {busy && (
         <div class={css.walking} role="status">
           <progress aria-label="Exporting" />
-          <p>{bytes(state.received ?? 0)} received</p>
+          <p>{formatBytes(state.received ?? 0)} received</p>
         </div>
       )}
       {state.error !== undefined && <ErrorNotice error={state.error} onRetry={() => void start()} />}
@@ -107,12 +107,12 @@ function Done({
 }: {
   chain: ChainName;
   format: ExportFormat;
-  done: Streamed & { prefix: boolean };
+  done: StreamedBody & { prefix: boolean };
 }) {
-  const name = exportName(chain, format);
+  const name = buildExportName(chain, format);
   if (!done.prefix) {
     return (
-      <Notice kind="good" title={`${name}, ${bytes(done.size)}`}>
+      <Notice kind="good" title={`${name}, ${formatBytes(done.size)}`}>
         Every record that matches is in the file.
       </Notice>
     );
@@ -120,10 +120,10 @@ function Done({
   return (
     <>
       <Notice kind="warn" title="The file is a prefix: there are more records">
-        {name} holds the oldest of them, {bytes(done.size)}. Narrow the dates for several files, or fetch the whole
-        chain with the verifier's own command; it needs a token in OI_TOKEN.
+        {name} holds the oldest of them, {formatBytes(done.size)}. Narrow the dates for several files, or fetch the
+        whole chain with the verifier's own command; it needs a token in OI_TOKEN.
       </Notice>
-      <CodeBlock code={fetchCommand(window.location.origin, chain)} label="Command that fetches the whole chain" />
+      <CodeBlock code={buildFetchCommand(window.location.origin, chain)} label="Command that fetches the whole chain" />
     </>
   );
 }

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
-import { classes } from "@/components/classes.ts";
+import { joinClasses } from "@/components/classes.ts";
 import { Field } from "@/components/Field.tsx";
-import { recordId } from "@/proof/record.ts";
-import { go } from "@/router/route.ts";
+import { formatRecordId } from "@/proof/record.ts";
+import { navigate } from "@/router/route.ts";
 import css from "./Audit.module.css";
-import { addressOf, filterCount, type Place } from "./place.ts";
-import { fromLocal, toLocal } from "./times.ts";
+import { buildAddress, countFilters, type Place } from "./place.ts";
+import { fromDateField, toDateField } from "./times.ts";
 
 /** The filters of a view; they are in its address, so that it can be sent to somebody. */
 export function FilterBar({ place }: { place: Place }) {
@@ -14,24 +14,30 @@ export function FilterBar({ place }: { place: Place }) {
   const [action, setAction] = useState(filters.actionType ?? "");
   const [type, setType] = useState(filters.entityType ?? "");
   const [who, setWho] = useState(filters.userId ?? "");
-  const [from, setFrom] = useState(toLocal(filters.startDate));
-  const [to, setTo] = useState(toLocal(filters.endDate));
-  const [at, setAt] = useState(place.at === undefined ? "" : recordId(place.at));
+  const [from, setFrom] = useState(toDateField(filters.startDate));
+  const [to, setTo] = useState(toDateField(filters.endDate));
+  const [at, setAt] = useState(place.at === undefined ? "" : formatRecordId(place.at));
   const apply = (event: Event) => {
     event.preventDefault();
     const entered = {
       actionType: action.trim(),
       entityType: type.trim(),
       userId: who.trim(),
-      startDate: fromLocal(from),
-      endDate: fromLocal(to),
+      startDate: fromDateField(from),
+      endDate: fromDateField(to),
     };
-    go(addressOf({ ...place, filters: entered, at: Number(at) > 0 ? Number(at) : undefined, record: undefined }));
+    navigate(
+      buildAddress({ ...place, filters: entered, at: Number(at) > 0 ? Number(at) : undefined, record: undefined }),
+    );
   };
-  const clear = () => go(addressOf({ ...place, filters: {}, at: undefined, record: undefined }));
-  const set = filterCount(filters) > 0 || place.at !== undefined;
+  const clear = () => navigate(buildAddress({ ...place, filters: {}, at: undefined, record: undefined }));
+  const set = countFilters(filters) > 0 || place.at !== undefined;
   return (
-    <form class={classes(css.filters, place.record !== undefined && css.aside)} onSubmit={apply} aria-label="Filters">
+    <form
+      class={joinClasses(css.filters, place.record !== undefined && css.aside)}
+      onSubmit={apply}
+      aria-label="Filters"
+    >
       <Field label="Action" value={action} onInput={setAction} placeholder="any" />
       <Field label="Entity type" value={type} onInput={setType} placeholder="any" />
       <Field label="Who" value={who} onInput={setWho} placeholder="anybody" />

@@ -1,22 +1,22 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, isAbort } from "@/api/index.ts";
-import { proofSources, queryRecords } from "@/api/provenance.ts";
+import { createProofSources, queryRecords } from "@/api/provenance.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { TextArea } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import type { ChainName } from "@/proof/chains.ts";
-import { keepNote, keptNote } from "@/proof/keptNotes.ts";
-import { type Chain, type Proof, proveRecord } from "@/proof/proving.ts";
+import { type Chain, type Proof, proveRecord } from "@/proof/recordProof.ts";
+import { recallNote, rememberNote } from "@/proof/rememberedNotes.ts";
 import type { Step } from "@/proof/steps.ts";
-import { useWho } from "@/session/hooks.ts";
+import { useIdentity } from "@/session/hooks.ts";
 import { ProofSteps } from "./ProofSteps.tsx";
 import css from "./Prove.module.css";
-import type { Shown } from "./shown.ts";
+import type { RecordView } from "./recordView.ts";
 
 interface Props {
   chain: ChainName;
-  record: Shown;
+  record: RecordView;
   onClose: () => void;
 }
 
@@ -30,7 +30,7 @@ const BEGUN: Run = { steps: [], proof: undefined, error: undefined };
 
 /** Proves a record in the browser, step by step, against the service's signed checkpoint. */
 export function ProveDialog({ chain, record, onClose }: Props) {
-  const workspace = useWho().workspace ?? "";
+  const workspace = useIdentity().workspace ?? "";
   const [key, setKey] = useState("");
   const [note, setNote] = useState("");
   const [turn, setTurn] = useState(0);
@@ -39,7 +39,7 @@ export function ProveDialog({ chain, record, onClose }: Props) {
     const abort = new AbortController();
     const change = (of: (before: Run) => Run) => abort.signal.aborted || setRun(of);
     const told = (step: Step) => change((before) => ({ ...before, steps: [...before.steps, step] }));
-    prove({ ...chain, workspace }, record, { key: key.trim(), note: note.trim() }, told, abort.signal).then(
+    proveCurrent({ ...chain, workspace }, record, { key: key.trim(), note: note.trim() }, told, abort.signal).then(
       (proof) => change((before) => ({ ...before, proof })),
       (error: unknown) => isAbort(error) || change((before) => ({ ...before, error })),
     );
@@ -97,9 +97,9 @@ export function ProveDialog({ chain, record, onClose }: Props) {
 }
 
 /** Proves what the service gives now, not what a list has shown since it was read. */
-async function prove(
+async function proveCurrent(
   chain: Chain & ChainName,
-  { record, sequence }: Shown,
+  { record, sequence }: RecordView,
   own: { key: string; note: string },
   told: (step: Step) => void,
   signal: AbortSignal,
@@ -109,10 +109,10 @@ async function prove(
   if (!stored || stored.RecordID !== record.RecordID) {
     throw new Error(`The service gives ${stored ? `record ${stored.RecordID}` : "nothing"} in place of this record.`);
   }
-  const kept = { shown: record, key: own.key || undefined, note: own.note ? `${own.note}\n` : keptNote(chain) };
-  const proof = await proveRecord(stored, chain, proofSources(api, chain, signal), kept, told);
+  const kept = { shown: record, key: own.key || undefined, note: own.note ? `${own.note}\n` : recallNote(chain) };
+  const proof = await proveRecord(stored, chain, createProofSources(api, chain, signal), kept, told);
   if (proof.outcome === "holds" && proof.note !== null) {
-    keepNote(chain, proof.note);
+    rememberNote(chain, proof.note);
   }
   return proof;
 }

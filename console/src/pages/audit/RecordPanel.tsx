@@ -10,35 +10,35 @@ import { Time } from "@/components/Time.tsx";
 import { useResource } from "@/components/useResource.ts";
 import { hasWebCrypto } from "@/proof/bytes.ts";
 import type { ChainName } from "@/proof/chains.ts";
-import { recordId } from "@/proof/record.ts";
-import { useCan, useWho } from "@/session/hooks.ts";
+import { formatRecordId } from "@/proof/record.ts";
+import { useHasRights, useIdentity } from "@/session/hooks.ts";
 import { AmendLink } from "./AmendLink.tsx";
 import css from "./Audit.module.css";
+import { type CheckedRecord, loadRecord } from "./checkedRecord.ts";
 import { Facts } from "./Facts.tsx";
-import { type Placed, placed } from "./neighbours.ts";
 import { ProveDialog } from "./ProveDialog.tsx";
-import type { Ask } from "./paging.ts";
+import type { QueryRecords } from "./paging.ts";
 import { VerifyDialog } from "./VerifyDialog.tsx";
 
 interface Props {
   chain: ChainName;
   sequence: number;
-  ask: Ask;
+  ask: QueryRecords;
   onGo: (sequence: number) => void;
   onClose: () => void;
 }
 
 /** One record: what it says, where it stands in the chain, and what can be done with it. */
 export function RecordPanel({ chain, sequence, ask, onGo, onClose }: Props) {
-  const workspace = useWho().workspace ?? "";
-  const found = useResource((signal) => placed(ask, chain, workspace, sequence, signal), [ask, sequence]);
+  const workspace = useIdentity().workspace ?? "";
+  const found = useResource((signal) => loadRecord(ask, chain, workspace, sequence, signal), [ask, sequence]);
   const current =
     found.data?.record.sequence === sequence || found.data === null ? found : { ...found, data: undefined };
   return (
-    <section class={css.panel} aria-label={`Record ${recordId(sequence)}`}>
+    <section class={css.panel} aria-label={`Record ${formatRecordId(sequence)}`}>
       <header class={css.panelHead}>
         <h2>
-          Record <code>{recordId(sequence)}</code>
+          Record <code>{formatRecordId(sequence)}</code>
         </h2>
         <div class={css.buttons}>
           <Button
@@ -80,13 +80,13 @@ function Content({
   onGo,
 }: {
   chain: ChainName;
-  found: Placed;
-  ask: Ask;
+  found: CheckedRecord;
+  ask: QueryRecords;
   onGo: (to: number) => void;
 }) {
   const { record } = found;
   const [open, setOpen] = useState<"prove" | "verify">();
-  const canVerify = useCan("Workspace.Provenance.Verify");
+  const canVerify = useHasRights("Workspace.Provenance.Verify");
   const close = () => setOpen(undefined);
   return (
     <div class={css.panelBody}>
@@ -135,7 +135,7 @@ function Content({
   );
 }
 
-function Changes({ found: { record } }: { found: Placed }) {
+function Changes({ found: { record } }: { found: CheckedRecord }) {
   if (!record.before && !record.after) {
     return <p class={css.soft}>It carries no state before or after.</p>;
   }
@@ -148,7 +148,7 @@ function Changes({ found: { record } }: { found: Placed }) {
   );
 }
 
-function Links({ found, onGo }: { found: Placed; onGo: (to: number) => void }) {
+function Links({ found, onGo }: { found: CheckedRecord; onGo: (to: number) => void }) {
   const { record } = found;
   return (
     <dl class={css.facts}>
@@ -166,14 +166,18 @@ function Links({ found, onGo }: { found: Placed; onGo: (to: number) => void }) {
         <code class={css.hash}>{record.previousHash || "none"}</code>
         <Check
           holds={found.linkHolds}
-          yes={record.sequence === 1 ? "the chain's genesis hash" : `the Hash of ${recordId(record.sequence - 1)}`}
+          yes={
+            record.sequence === 1 ? "the chain's genesis hash" : `the Hash of ${formatRecordId(record.sequence - 1)}`
+          }
           no={
-            record.sequence === 1 ? "not the chain's genesis hash" : `not the Hash of ${recordId(record.sequence - 1)}`
+            record.sequence === 1
+              ? "not the chain's genesis hash"
+              : `not the Hash of ${formatRecordId(record.sequence - 1)}`
           }
         />
         {record.sequence > 1 && (
           <button type="button" class={css.link} onClick={() => onGo(record.sequence - 1)}>
-            Open {recordId(record.sequence - 1)}
+            Open {formatRecordId(record.sequence - 1)}
           </button>
         )}
       </dd>
@@ -185,7 +189,7 @@ function Links({ found, onGo }: { found: Placed; onGo: (to: number) => void }) {
           <>
             <Check holds={found.nextLinkHolds} yes="links to this one" no="does not link to this one" />
             <button type="button" class={css.link} onClick={() => onGo(record.sequence + 1)}>
-              Open {recordId(record.sequence + 1)}
+              Open {formatRecordId(record.sequence + 1)}
             </button>
           </>
         )}

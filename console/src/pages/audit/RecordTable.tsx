@@ -5,13 +5,13 @@ import { DataTable } from "@/components/DataTable.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
-import { count } from "@/format.ts";
+import { formatCount } from "@/format.ts";
 import css from "./Audit.module.css";
-import { filterCount, type Place } from "./place.ts";
-import type { Shown } from "./shown.ts";
-import type { Listed } from "./useListing.ts";
+import { countFilters, type Place } from "./place.ts";
+import type { RecordView } from "./recordView.ts";
+import type { ListingState } from "./useListing.ts";
 
-const COLUMNS: readonly Column<Shown>[] = [
+const COLUMNS: readonly Column<RecordView>[] = [
   { key: "id", title: "Record", type: "code", value: (row) => row.id, width: 128, sortable: false },
   { key: "time", title: "Time", type: "time", value: (row) => row.time || null, width: 168, sortable: false },
   {
@@ -31,7 +31,7 @@ const FEWER = COLUMNS.filter((column) => column.key !== "type");
 
 interface Props {
   place: Place;
-  listed: Listed;
+  listed: ListingState;
   onOpen: (sequence: number) => void;
   /** Shows the chain's end anew. */
   onNewest: () => void;
@@ -64,7 +64,7 @@ export function RecordTable({ place, listed, onOpen, onNewest }: Props) {
       {error !== undefined && <ErrorNotice error={error} onRetry={more} />}
       {listing.rows.length > 0 && (
         <p class={css.foot} role="status">
-          {count(listing.rows.length)} {listing.rows.length === 1 ? "record" : "records"} shown
+          {formatCount(listing.rows.length)} {listing.rows.length === 1 ? "record" : "records"} shown
           {listing.hasMore ? ", older ones follow as you scroll." : ": all that match, down to the first."}
           {loading && " Reading older records …"}
         </p>
@@ -73,14 +73,14 @@ export function RecordTable({ place, listed, onOpen, onNewest }: Props) {
   );
 }
 
-function NewerBar({ listed, onNewest }: { listed: Listed; onNewest: () => void }) {
+function NewerBar({ listed, onNewest }: { listed: ListingState; onNewest: () => void }) {
   const { count: waiting, more } = listed.newer;
   return (
     <div class={css.newer} role="status">
       {waiting > 0 && (
         <Button icon="up" wide onClick={onNewest}>
-          {more ? `More than ${count(waiting)}` : count(waiting)} newer {waiting === 1 ? "record" : "records"}: show{" "}
-          {waiting === 1 ? "it" : "them"}
+          {more ? `More than ${formatCount(waiting)}` : formatCount(waiting)} newer{" "}
+          {waiting === 1 ? "record" : "records"}: show {waiting === 1 ? "it" : "them"}
         </Button>
       )}
     </div>
@@ -88,7 +88,7 @@ function NewerBar({ listed, onNewest }: { listed: Listed; onNewest: () => void }
 }
 
 function Nothing({ place, onNewest }: { place: Place; onNewest: () => void }) {
-  if (filterCount(place.filters) > 0 || place.at !== undefined) {
+  if (countFilters(place.filters) > 0 || place.at !== undefined) {
     return (
       <Empty title="No record matches">
         Widen the dates, or clear the filters. Filters match whole words, as written.

@@ -1,21 +1,21 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "@/api/index.ts";
 import { ApiError } from "@/api/problem.ts";
-import { newestCheckpoint, type Verdict, verifyChain } from "@/api/provenance.ts";
+import { fetchNewestCheckpoint, type Verdict, verifyChain } from "@/api/provenance.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { type ChainName, chainLabel } from "@/proof/chains.ts";
+import { type ChainName, formatChain } from "@/proof/chains.ts";
 import css from "./Audit.module.css";
 import { ChainPicture } from "./ChainPicture.tsx";
-import { type Ask, tip } from "./paging.ts";
-import { type ChainEnd, pictured } from "./picture.ts";
-import { walked } from "./walked.ts";
+import { fetchTip, type QueryRecords } from "./paging.ts";
+import { buildPicture, type ChainEnd } from "./picture.ts";
+import { verifyToEnd } from "./verification.ts";
 
 interface Props {
   chain: ChainName;
-  ask: Ask;
+  ask: QueryRecords;
   /** RecordID of a record whose digest the service recomputes, too. */
   record?: string;
   onClose: () => void;
@@ -29,10 +29,10 @@ interface Verified {
 
 /** Has the service walk a chain, and shows its verdict in words and as a picture. */
 export function VerifyDialog({ chain, ask, record, onClose }: Props) {
-  const found = useResource((signal) => verified(chain, ask, record, signal), []);
+  const found = useResource((signal) => verify(chain, ask, record, signal), []);
   return (
     <Dialog
-      title={`Verification of ${chainLabel(chain)}`}
+      title={`Verification of ${formatChain(chain)}`}
       wide
       onClose={onClose}
       actions={
@@ -46,7 +46,7 @@ export function VerifyDialog({ chain, ask, record, onClose }: Props) {
         </>
       }
     >
-      {found.loading && <Walking />}
+      {found.loading && <VerificationProgress />}
       {!found.loading && found.error !== undefined && <ErrorNotice error={found.error} onRetry={found.reload} />}
       {!found.loading && found.error === undefined && found.data && (
         <Outcome chain={chain} found={found.data} record={record} onClose={onClose} />
@@ -55,9 +55,9 @@ export function VerifyDialog({ chain, ask, record, onClose }: Props) {
   );
 }
 
-async function verified(
+async function verify(
   chain: ChainName,
-  ask: Ask,
+  ask: QueryRecords,
   record: string | undefined,
   signal: AbortSignal,
 ): Promise<Verified> {
@@ -68,21 +68,25 @@ async function verified(
     seconds = (performance.now() - begun) / 1000;
     return verdict;
   };
-  const found = await walked({ verify, tip: () => tip(ask, signal), checkpoint: () => sizeOf(chain, signal) });
+  const found = await verifyToEnd({
+    verify,
+    tip: () => fetchTip(ask, signal),
+    checkpoint: () => fetchCheckpointSize(chain, signal),
+  });
   return { ...found, seconds };
 }
 
 /** Returns the size of the newest checkpoint; null without one, or where the service refuses it: the verdict tells. */
-async function sizeOf(chain: ChainName, signal: AbortSignal): Promise<number | null> {
+async function fetchCheckpointSize(chain: ChainName, signal: AbortSignal): Promise<number | null> {
   try {
-    return (await newestCheckpoint(api, chain, signal))?.size ?? null;
+    return (await fetchNewestCheckpoint(api, chain, signal))?.size ?? null;
   } catch (error) {
     if (error instanceof ApiError) return null;
     throw error;
   }
 }
 
-function Walking() {
+function VerificationProgress() {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {
     const timer = setInterval(() => setSeconds((before) => before + 1), 1000);
@@ -109,8 +113,8 @@ interface OutcomeProps {
 function Outcome({ chain, found: { verdict, end, seconds }, record, onClose }: OutcomeProps) {
   return (
     <>
-      <Notice kind={kindOf(verdict)} title={titleOf(verdict)}>
-        <span>{sentence(verdict.Reason ?? "")}</span>
+      <Notice kind={chooseKind(verdict)} title={chooseTitle(verdict)}>
+        <span>{toSentence(verdict.Reason ?? "")}</span>
         {verdict.BrokenAt && (
           <span>
             Broken at <code>{verdict.BrokenAt}</code>
@@ -126,7 +130,7 @@ function Outcome({ chain, found: { verdict, end, seconds }, record, onClose }: O
           {verdict.RecomputedHash && <code class={css.hash}>{verdict.RecomputedHash}</code>}
         </Notice>
       )}
-      {!verdict.Empty && <ChainPicture chain={chain} picture={pictured(verdict, end)} onGo={onClose} />}
+      {!verdict.Empty && <ChainPicture chain={chain} picture={buildPicture(verdict, end)} onGo={onClose} />}
       <p class={css.soft}>
         The service took {seconds < 1 ? `${Math.ceil(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`}. For a verdict
         that does not rest on the service, export the chain and use the offline verifier.
@@ -135,17 +139,17 @@ function Outcome({ chain, found: { verdict, end, seconds }, record, onClose }: O
   );
 }
 
-function kindOf(verdict: Verdict): "good" | "bad" | "warn" {
+function chooseKind(verdict: Verdict): "good" | "bad" | "warn" {
   if (!verdict.ChainValid) return "bad";
   return verdict.Empty ? "warn" : "good";
 }
 
-function titleOf(verdict: Verdict): string {
+function chooseTitle(verdict: Verdict): string {
   if (verdict.ForkDetected) return "The chain is forked";
   if (!verdict.ChainValid) return "The chain is broken";
   return verdict.Empty ? "Nothing was checked" : "The chain is sound";
 }
 
-function sentence(reason: string): string {
+function toSentence(reason: string): string {
   return reason === "" ? "" : `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
 }

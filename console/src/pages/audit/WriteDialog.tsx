@@ -1,16 +1,16 @@
 import { useState } from "preact/hooks";
-import { newKey } from "@/api/idempotency.ts";
+import { createIdempotencyKey } from "@/api/idempotency.ts";
 import { ApiError, api } from "@/api/index.ts";
 import { type NewEvent, writeEvent } from "@/api/provenance.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { Field, TextArea } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
-import { toast } from "@/components/toasts.ts";
+import { showToast } from "@/components/toasts.ts";
 import type { ChainName } from "@/proof/chains.ts";
 import { readObject } from "@/proof/jsonText.ts";
-import { sequenceOf } from "@/proof/record.ts";
-import { useWho } from "@/session/hooks.ts";
+import { parseRecordId } from "@/proof/record.ts";
+import { useIdentity } from "@/session/hooks.ts";
 import css from "./Audit.module.css";
 
 interface Props {
@@ -35,27 +35,27 @@ const STATES = ["BeforeState", "AfterState"] as const;
 
 /** Asks for an event and writes it. */
 export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
-  const who = useWho();
+  const who = useIdentity();
   const [text, setText] = useState(NOTHING);
   const [wrong, setWrong] = useState<Partial<Text>>({});
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
   // One key for one event: what is sent again after a lost answer is stored once.
-  const [key, setKey] = useState(newKey);
+  const [key, setKey] = useState(createIdempotencyKey);
   const set = (name: keyof Text) => (value: string) => {
     setText({ ...text, [name]: value });
-    setKey(newKey());
+    setKey(createIdempotencyKey());
   };
   const send = async () => {
-    const read = eventOf(text);
+    const read = readEvent(text);
     setWrong(read.wrong);
     if (!read.event) return;
     setBusy(true);
     setError(undefined);
     try {
       const written = await writeEvent(api, chain, read.event, key);
-      toast(`Written as ${written.RecordID}`);
-      onWritten(sequenceOf(written.RecordID) ?? 0);
+      showToast(`Written as ${written.RecordID}`);
+      onWritten(parseRecordId(written.RecordID) ?? 0);
     } catch (failed) {
       setError(failed);
       setBusy(false);
@@ -64,7 +64,7 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
   const field = (name: keyof Text) => ({
     value: text[name],
     onInput: set(name),
-    error: wrong[name] ?? (error instanceof ApiError ? error.of(name) : undefined),
+    error: wrong[name] ?? (error instanceof ApiError ? error.fieldMessage(name) : undefined),
   });
   return (
     <Dialog
@@ -107,7 +107,7 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
 }
 
 /** Returns the event that was entered, or what is wrong with it. */
-function eventOf(text: Text): { event: NewEvent | undefined; wrong: Partial<Text> } {
+function readEvent(text: Text): { event: NewEvent | undefined; wrong: Partial<Text> } {
   const wrong: Partial<Text> = {};
   for (const name of REQUIRED) {
     if (text[name].trim() === "") wrong[name] = "Is required.";

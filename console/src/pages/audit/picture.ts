@@ -1,6 +1,6 @@
 // What the picture of a verified chain shows: where it begins, what stands around a break, what holds its end.
 import type { Verdict } from "@/api/provenance.ts";
-import { recordId, sequenceOf } from "@/proof/record.ts";
+import { formatRecordId, parseRecordId } from "@/proof/record.ts";
 
 export type NodeKind = "genesis" | "record" | "tip" | "branch" | "checkpoint";
 /** `unread`: it stands behind the break or came after the verdict, so that nothing was verified about it. */
@@ -46,11 +46,11 @@ export interface ChainEnd {
 const HASH = /^[0-9a-f]{64}$/;
 
 /** Returns the sequence at which a verdict says that the chain is broken; null for a sound one, or a checkpoint's. */
-export function brokenSequence(verdict: Verdict): number | null {
+export function findBrokenSequence(verdict: Verdict): number | null {
   const at = verdict.BrokenAt ?? "";
-  if (!HASH.test(at)) return sequenceOf(at);
+  if (!HASH.test(at)) return parseRecordId(at);
   // On a fork BrokenAt is a hash; the reason names the record that it stands beside.
-  return sequenceOf(/\b[0-9]{12}\b/.exec(verdict.Reason ?? "")?.[0]);
+  return parseRecordId(/\b[0-9]{12}\b/.exec(verdict.Reason ?? "")?.[0]);
 }
 
 /** Where a chain is broken. */
@@ -63,41 +63,41 @@ interface Break {
 }
 
 /** Returns the picture of a chain. */
-export function pictured(verdict: Verdict, end: ChainEnd): Picture {
-  const broken = breakOf(verdict);
-  const places = placesOf(end, broken);
-  const nodes = places.map((sequence) => nodeAt(sequence, end, broken));
-  const links = places.slice(1).map((sequence, index) => linkTo(sequence, places[index] ?? 0, end, broken));
-  const branch = broken?.forked ? branchOf(places.indexOf(broken.at), verdict) : null;
+export function buildPicture(verdict: Verdict, end: ChainEnd): Picture {
+  const broken = findBreak(verdict);
+  const places = listPlaces(end, broken);
+  const nodes = places.map((sequence) => buildNode(sequence, end, broken));
+  const links = places.slice(1).map((sequence, index) => buildLink(sequence, places[index] ?? 0, end, broken));
+  const branch = broken?.forked ? buildBranch(places.indexOf(broken.at), verdict) : null;
   const at = end.checkpoint === null ? -1 : places.indexOf(end.checkpoint);
   const state = verdict.ChainValid || broken !== null ? "sound" : "broken";
-  const checkpoint = at < 0 ? null : { at, node: checkpointOf(end, state, broken) };
-  return { nodes, links, branch, checkpoint, text: inWords(verdict, end, broken) };
+  const checkpoint = at < 0 ? null : { at, node: buildCheckpoint(end, state, broken) };
+  return { nodes, links, branch, checkpoint, text: describeChain(verdict, end, broken) };
 }
 
-function breakOf(verdict: Verdict): Break | null {
-  const at = brokenSequence(verdict);
+function findBreak(verdict: Verdict): Break | null {
+  const at = findBrokenSequence(verdict);
   if (at === null) return null;
-  const missing = sequenceOf(/stands where ([0-9]{12}) is missing/.exec(verdict.Reason ?? "")?.[1]);
+  const missing = parseRecordId(/stands where ([0-9]{12}) is missing/.exec(verdict.Reason ?? "")?.[1]);
   const from = missing !== null && missing < at ? missing : at;
   return { from, at, forked: verdict.ForkDetected };
 }
 
 /** Sequences that the picture shows, 0 for the genesis hash, in order. */
-function placesOf(end: ChainEnd, broken: Break | null): number[] {
+function listPlaces(end: ChainEnd, broken: Break | null): number[] {
   const around = broken ? [broken.from - 1, broken.from, broken.at - 1, broken.at, broken.at + 1] : [];
   const shown = around.filter((place) => place <= Math.max(end.tip, broken?.at ?? 0));
   const places = [0, 1, end.tip, end.checkpoint ?? 0, ...shown];
   return [...new Set(places)].filter((place) => place >= 0).sort((one, other) => one - other);
 }
 
-function nodeAt(sequence: number, end: ChainEnd, broken: Break | null): ChainNode {
+function buildNode(sequence: number, end: ChainEnd, broken: Break | null): ChainNode {
   if (sequence === 0) return { kind: "genesis", label: "Genesis", state: "sound" };
   const kind = sequence === end.tip ? "tip" : "record";
-  return { kind, label: recordId(sequence), state: stateOf(sequence, end, broken), sequence };
+  return { kind, label: formatRecordId(sequence), state: chooseState(sequence, end, broken), sequence };
 }
 
-function stateOf(sequence: number, end: ChainEnd, broken: Break | null): NodeState {
+function chooseState(sequence: number, end: ChainEnd, broken: Break | null): NodeState {
   if (sequence > end.tip) return broken === null ? "unread" : "missing";
   if (broken === null || sequence < broken.from) return "sound";
   if (sequence < broken.at) return "missing";
@@ -105,7 +105,7 @@ function stateOf(sequence: number, end: ChainEnd, broken: Break | null): NodeSta
   return broken.forked ? "sound" : "broken";
 }
 
-function linkTo(sequence: number, before: number, end: ChainEnd, broken: Break | null): ChainLink {
+function buildLink(sequence: number, before: number, end: ChainEnd, broken: Break | null): ChainLink {
   const left = sequence - before - 1;
   if (broken === null && sequence > end.tip) return { state: "unread", left };
   if (broken === null || sequence < broken.from || (broken.forked && sequence === broken.at)) {
@@ -114,31 +114,31 @@ function linkTo(sequence: number, before: number, end: ChainEnd, broken: Break |
   return { state: sequence <= broken.at ? "broken" : "unread", left };
 }
 
-function branchOf(at: number, verdict: Verdict): { at: number; node: ChainNode } {
+function buildBranch(at: number, verdict: Verdict): { at: number; node: ChainNode } {
   const label = HASH.test(verdict.BrokenAt ?? "") ? `${verdict.BrokenAt?.slice(0, 12)}…` : "Second record";
   return { at, node: { kind: "branch", label, state: "broken" } };
 }
 
-function checkpointOf(end: ChainEnd, state: "sound" | "broken", broken: Break | null): ChainNode {
+function buildCheckpoint(end: ChainEnd, state: "sound" | "broken", broken: Break | null): ChainNode {
   const size = end.checkpoint ?? 0;
   const behind = broken === null ? state === "sound" && size > end.tip : broken.from <= size;
   return { kind: "checkpoint", label: `Checkpoint ${size}`, state: behind ? "unread" : state };
 }
 
-function inWords(verdict: Verdict, end: ChainEnd, broken: Break | null): string {
+function describeChain(verdict: Verdict, end: ChainEnd, broken: Break | null): string {
   if (verdict.Empty) return "The chain has no records: nothing was checked.";
   const signed =
     end.checkpoint === null
       ? "No checkpoint was signed yet."
-      : `The newest checkpoint covers ${counted(end.checkpoint)}.`;
-  if (verdict.ChainValid) return `From the genesis hash to ${recordId(end.tip)} every link holds. ${signed}`;
+      : `The newest checkpoint covers ${formatRecords(end.checkpoint)}.`;
+  if (verdict.ChainValid) return `From the genesis hash to ${formatRecordId(end.tip)} every link holds. ${signed}`;
   if (broken === null) return `Every link holds, but the newest checkpoint does not fit the chain. ${signed}`;
-  if (broken.forked) return `Two records claim the predecessor of ${recordId(broken.at)}. ${signed}`;
-  const before = broken.from === 1 ? "the genesis hash" : recordId(broken.from - 1);
-  const gap = broken.from < broken.at ? ` and ${recordId(broken.from)} is missing` : "";
-  return `Every link holds up to ${before}${gap}; the chain is broken at ${recordId(broken.at)}. ${signed}`;
+  if (broken.forked) return `Two records claim the predecessor of ${formatRecordId(broken.at)}. ${signed}`;
+  const before = broken.from === 1 ? "the genesis hash" : formatRecordId(broken.from - 1);
+  const gap = broken.from < broken.at ? ` and ${formatRecordId(broken.from)} is missing` : "";
+  return `Every link holds up to ${before}${gap}; the chain is broken at ${formatRecordId(broken.at)}. ${signed}`;
 }
 
-function counted(records: number): string {
+function formatRecords(records: number): string {
   return records === 1 ? "1 record" : `${records} records`;
 }

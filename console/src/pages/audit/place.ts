@@ -1,7 +1,7 @@
 // What the address of the audit page says: which chain, which filters, where to begin, which record.
 import type { Filters } from "@/api/provenance.ts";
 import { type ChainName, isScoped, isTarget } from "@/proof/chains.ts";
-import { href, type Route } from "@/router/route.ts";
+import { buildHref, type Route } from "@/router/route.ts";
 
 /** A view of the audit page. */
 export interface Place {
@@ -15,22 +15,22 @@ export interface Place {
 }
 
 /** Reads an address; what it does not name is the configuration's chain, without filters, from its end. */
-export function placeOf(route: Route): Place {
+export function parsePlace(route: Route): Place {
   const [target, scopeKey = ""] = route.rest;
   const known = isTarget(target) ? target : "PlatformConfig";
   return {
     chain: { target: known, scopeKey: isScoped(known) ? scopeKey : "" },
-    filters: filtersOf(route.query),
-    at: number(route.query.get("at")),
-    record: number(route.query.get("record")),
+    filters: parseFilters(route.query),
+    at: parseNumber(route.query.get("at")),
+    record: parseNumber(route.query.get("record")),
   };
 }
 
 /** Returns the address of a view. */
-export function addressOf(place: Place): string {
+export function buildAddress(place: Place): string {
   const { chain, filters } = place;
   const rest = chain.scopeKey === "" ? [chain.target] : [chain.target, chain.scopeKey];
-  return href("audit", rest, {
+  return buildHref("audit", rest, {
     action: filters.actionType,
     type: filters.entityType,
     who: filters.userId,
@@ -42,21 +42,21 @@ export function addressOf(place: Place): string {
 }
 
 /** Returns the address of one record. */
-export function recordAddress(chain: ChainName, sequence: number): string {
-  return addressOf({ chain, filters: {}, at: undefined, record: sequence });
+export function buildRecordAddress(chain: ChainName, sequence: number): string {
+  return buildAddress({ chain, filters: {}, at: undefined, record: sequence });
 }
 
 /** Tells whether a chain can be read: a scoped container needs a scope. */
-export function isWhole(chain: ChainName): boolean {
+export function isComplete(chain: ChainName): boolean {
   return !isScoped(chain.target) || chain.scopeKey !== "";
 }
 
 /** Returns how many filters are set. */
-export function filterCount(filters: Filters): number {
+export function countFilters(filters: Filters): number {
   return Object.values(filters).filter(Boolean).length;
 }
 
-function filtersOf(query: URLSearchParams): Filters {
+function parseFilters(query: URLSearchParams): Filters {
   const text = (name: string) => query.get(name) || undefined;
   return {
     actionType: text("action"),
@@ -67,7 +67,7 @@ function filtersOf(query: URLSearchParams): Filters {
   };
 }
 
-function number(text: string | null): number | undefined {
+function parseNumber(text: string | null): number | undefined {
   const found = Number(text);
   return Number.isSafeInteger(found) && found > 0 ? found : undefined;
 }

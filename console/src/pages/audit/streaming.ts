@@ -1,9 +1,9 @@
 // Bodies that are long: read as they come, so that the reader sees them grow.
 
-import { whole } from "@/api/index.ts";
+import { readBody } from "@/api/index.ts";
 
 /** A body that was read to its end. */
-export interface Streamed {
+export interface StreamedBody {
   readonly blob: Blob;
   /** Bytes. */
   readonly size: number;
@@ -15,11 +15,11 @@ export interface Streamed {
  * @param told hears how many bytes there are so far.
  * @throws ApiError where the connection is cut before the end.
  */
-export async function streamed(reply: Response, told: (received: number) => void): Promise<Streamed> {
-  return await whole(reply, () => chunked(reply, told));
+export async function readStream(reply: Response, told: (received: number) => void): Promise<StreamedBody> {
+  return await readBody(reply, () => readChunks(reply, told));
 }
 
-async function chunked(reply: Response, told: (received: number) => void): Promise<Streamed> {
+async function readChunks(reply: Response, told: (received: number) => void): Promise<StreamedBody> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   const reader = reply.body?.getReader();

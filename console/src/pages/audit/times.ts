@@ -1,7 +1,7 @@
 // Instants as date fields hold them: in the reader's own time zone, without saying so.
 
 /** Returns an instant as a date field holds it; empty for none. */
-export function toLocal(instant: string | undefined): string {
+export function toDateField(instant: string | undefined): string {
   const time = new Date(instant ?? "");
   if (Number.isNaN(time.getTime())) return "";
   const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
@@ -9,7 +9,7 @@ export function toLocal(instant: string | undefined): string {
 }
 
 /** Returns what a date field holds as an instant in UTC; undefined for nothing. */
-export function fromLocal(text: string): string | undefined {
+export function fromDateField(text: string): string | undefined {
   const time = new Date(text);
   return text === "" || Number.isNaN(time.getTime()) ? undefined : time.toISOString();
 }

@@ -1,15 +1,15 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, isAbort } from "@/api/index.ts";
 import { queryRecords } from "@/api/provenance.ts";
-import { type Ask, type Listing, type Newer, newer, older, open } from "./paging.ts";
+import { countNewer, type Listing, loadOlder, type Newer, openListing, type QueryRecords } from "./paging.ts";
 import type { Place } from "./place.ts";
 
 const POLL_MS = 10_000;
 const NONE: Newer = { count: 0, more: false };
 
 /** The records of a view, as far as they were read. */
-export interface Listed {
-  readonly ask: Ask;
+export interface ListingState {
+  readonly ask: QueryRecords;
   readonly listing: Listing | undefined;
   readonly error: unknown;
   readonly loading: boolean;
@@ -28,13 +28,13 @@ interface State {
 }
 
 /** Reads the records of a view, page by page, and looks for newer ones while the page is seen. */
-export function useListing({ chain, filters, at }: Place): Listed {
+export function useListing({ chain, filters, at }: Place): ListingState {
   const key = JSON.stringify([chain, filters, at]);
   const [turn, setTurn] = useState(0);
   const [state, setState] = useState<State>({ listing: undefined, error: undefined, loading: true });
   const [above, setAbove] = useState(NONE);
   const work = useRef<AbortController>(undefined);
-  const ask = useMemo<Ask>(() => (window, signal) => queryRecords(api, chain, window, signal), [key]);
+  const ask = useMemo<QueryRecords>(() => (window, signal) => queryRecords(api, chain, window, signal), [key]);
 
   const read = (reading: (signal: AbortSignal) => Promise<Listing>, before: Listing | undefined) => {
     work.current?.abort();
@@ -50,25 +50,29 @@ export function useListing({ chain, filters, at }: Place): Listed {
 
   useEffect(() => {
     setAbove(NONE);
-    read((signal) => open(ask, filters, at, signal), undefined);
+    read((signal) => openListing(ask, filters, at, signal), undefined);
     return () => work.current?.abort();
   }, [key, turn]);
 
   useNewer(ask, above.more ? undefined : state.listing, (signal, listing) =>
-    newer(ask, filters, listing, signal).then(setAbove),
+    countNewer(ask, filters, listing, signal).then(setAbove),
   );
 
   const { listing, error, loading } = state;
   const more = () => {
     if (listing?.hasMore && !loading) {
-      read((signal) => older(ask, filters, listing, signal), listing);
+      read((signal) => loadOlder(ask, filters, listing, signal), listing);
     }
   };
   return { ask, listing, error, loading, newer: above, more, refresh: () => setTurn(turn + 1) };
 }
 
 /** Looks for newer records every few seconds while the page is seen, and when it is seen again; what fails is tried anew. */
-function useNewer(ask: Ask, listing: Listing | undefined, look: (signal: AbortSignal, of: Listing) => Promise<void>) {
+function useNewer(
+  ask: QueryRecords,
+  listing: Listing | undefined,
+  look: (signal: AbortSignal, of: Listing) => Promise<void>,
+) {
   const top = listing?.top;
   const latest = useRef({ listing, look });
   latest.current = { listing, look };

@@ -4,7 +4,7 @@ import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
-import { toast } from "@/components/toasts.ts";
+import { showToast } from "@/components/toasts.ts";
 import { createContainer, removeContainer } from "./calls.ts";
 import css from "./Data.module.css";
 import { useWork } from "./useWork.ts";
@@ -27,12 +27,12 @@ export function NewContainer({ database, onClose, onDone }: Props) {
   const [partitionKeyPath, setPath] = useState("/id");
   const [dataClass, setClass] = useState<"operational" | "reference">("operational");
   const { busy, error, run } = useWork();
-  const of = (field: string) => (error instanceof ApiError ? error.of(field) : undefined);
+  const of = (field: string) => (error instanceof ApiError ? error.fieldMessage(field) : undefined);
   const submit = (event: Event) => {
     event.preventDefault();
     void run(async () => {
       await createContainer(database, { name, partitionKeyPath, dataClass });
-      toast(`The container ${name} was made`);
+      showToast(`The container ${name} was made`);
       onDone();
       onClose();
     });
@@ -80,7 +80,7 @@ export function RemoveContainer({ database, name, onClose, onDone }: Props & { n
   const remove = () =>
     run(async () => {
       await removeContainer(database, name);
-      toast(`The record of ${name} was removed`);
+      showToast(`The record of ${name} was removed`);
       onDone();
       onClose();
     });

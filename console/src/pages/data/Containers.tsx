@@ -7,11 +7,11 @@ import { DataTable } from "@/components/DataTable.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { href } from "@/router/route.ts";
-import { useCan } from "@/session/hooks.ts";
+import { buildHref } from "@/router/route.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { NewContainer, RemoveContainer } from "./ContainerDialogs.tsx";
-import { containers } from "./calls.ts";
+import { fetchContainers } from "./calls.ts";
 
 /** A container, or a table of which no more is known. */
 interface Row extends Partial<Container> {
@@ -27,14 +27,14 @@ interface Props {
 
 /** A database's containers, and the way to the documents of those that publish some. */
 export function Containers({ database, tables }: Props) {
-  const [reads, manages] = [useCan("Workspace.DataStore.Read"), useCan("Workspace.DataStore.Manage")];
+  const [reads, manages] = [useHasRights("Workspace.DataStore.Read"), useHasRights("Workspace.DataStore.Manage")];
   const [making, setMaking] = useState(false);
   const [removing, setRemoving] = useState<string>();
   const resource = useResource(
-    async (signal) => merged(reads ? await containers(database, signal) : [], tables),
+    async (signal) => mergeRows(reads ? await fetchContainers(database, signal) : [], tables),
     [database, reads],
   );
-  const columns = useMemo(() => columnsOf(reads, manages ? setRemoving : undefined), [reads, manages]);
+  const columns = useMemo(() => buildColumns(reads, manages ? setRemoving : undefined), [reads, manages]);
   return (
     <Panel
       title={`Containers of ${database}`}
@@ -75,20 +75,20 @@ export function Containers({ database, tables }: Props) {
   );
 }
 
-function merged(listed: readonly Container[], tables: readonly Table[]): Row[] {
+function mergeRows(listed: readonly Container[], tables: readonly Table[]): Row[] {
   const rows: Row[] = listed.map((each) => ({ ...each, table: tables.find((table) => table.name === each.name) }));
   const missing = tables.filter((table) => !listed.some((each) => each.name === table.name));
   return [...rows, ...missing.map((table) => ({ name: table.name, partitionKeyPath: table.partitionKeyPath, table }))];
 }
 
-function columnsOf(reads: boolean, onRemove: ((name: string) => void) | undefined): readonly Column<Row>[] {
+function buildColumns(reads: boolean, onRemove: ((name: string) => void) | undefined): readonly Column<Row>[] {
   const columns: Column<Row>[] = [
     {
       key: "name",
       title: "Container",
       value: ({ name }) => name,
       render: ({ name, table }) =>
-        table ? <a href={href("data", [table.database, table.store, table.name])}>{name}</a> : name,
+        table ? <a href={buildHref("data", [table.database, table.store, table.name])}>{name}</a> : name,
     },
     {
       key: "path",
@@ -105,7 +105,7 @@ function columnsOf(reads: boolean, onRemove: ((name: string) => void) | undefine
       render: ({ table }) => (table ? [...table.verbs].join(", ") : <Badge>not published</Badge>),
     },
   ];
-  return [...columns, ...(reads ? RECORD : []), ...(onRemove ? [removal(onRemove)] : [])];
+  return [...columns, ...(reads ? RECORD : []), ...(onRemove ? [buildRemovalColumn(onRemove)] : [])];
 }
 
 const RECORD: readonly Column<Row>[] = [
@@ -128,7 +128,7 @@ const RECORD: readonly Column<Row>[] = [
   },
 ];
 
-function removal(onRemove: (name: string) => void): Column<Row> {
+function buildRemovalColumn(onRemove: (name: string) => void): Column<Row> {
   return {
     key: "remove",
     title: "Record",

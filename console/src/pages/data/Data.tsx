@@ -1,8 +1,8 @@
 import { api } from "@/api/index.ts";
-import { type Table, tables } from "@/api/tables.ts";
+import { fetchTables, type Table } from "@/api/tables.ts";
 import { Loaded } from "@/components/Loaded.tsx";
 import { useResource } from "@/components/useResource.ts";
-import type { PageProps } from "@/pages.ts";
+import type { PageProps } from "@/pageProps.ts";
 import { Page } from "@/shell/Page.tsx";
 import { Containers } from "./Containers.tsx";
 import css from "./Data.module.css";
@@ -12,7 +12,7 @@ import { Documents } from "./Documents.tsx";
 /** `#/data`, `#/data/<database>`, or `#/data/<database>/<store>/<table>`. */
 export default function Data({ route }: PageProps) {
   const [database, store, name] = route.rest;
-  const known = useResource((signal) => tables(api, signal), []);
+  const known = useResource((signal) => fetchTables(api, signal), []);
   return (
     <Page title="Data" description="Data stores: databases, their containers, and the documents that they publish.">
       <Loaded resource={known}>

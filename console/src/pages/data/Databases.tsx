@@ -2,8 +2,8 @@ import { useState } from "preact/hooks";
 import type { Table } from "@/api/tables.ts";
 import { Button } from "@/components/Button.tsx";
 import { Field } from "@/components/Field.tsx";
-import { go, href } from "@/router/route.ts";
-import { useCan } from "@/session/hooks.ts";
+import { buildHref, navigate } from "@/router/route.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import { recall, remember } from "@/session/tabMemory.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Data.module.css";
@@ -17,25 +17,25 @@ interface Props {
 
 /** The databases that the API's description names, and those that the reader opened by their lookup. */
 export function Databases({ tables, selected }: Props) {
-  const lists = useCan("Workspace.DataStore.Read");
+  const lists = useHasRights("Workspace.DataStore.Read");
   const [text, setText] = useState("");
   const stores = new Map(tables.map(({ database, store }) => [database, store]));
-  const names = [...new Set([...stores.keys(), ...opened(), ...(selected ? [selected] : [])])].sort();
+  const names = [...new Set([...stores.keys(), ...recallOpened(), ...(selected ? [selected] : [])])].sort();
   const current = selected ?? tables[0]?.database;
   const open = (event: Event) => {
     event.preventDefault();
     const name = text.trim();
     if (name !== "") {
-      remember(OPENED, [...new Set([...opened(), name])]);
+      remember(OPENED, [...new Set([...recallOpened(), name])]);
       setText("");
-      go(href("data", [name]));
+      navigate(buildHref("data", [name]));
     }
   };
   return (
     <Panel title="Databases">
       <nav aria-label="Databases" class={css.databases}>
         {names.map((name) => (
-          <a key={name} href={href("data", [name])} aria-current={name === current ? "true" : undefined}>
+          <a key={name} href={buildHref("data", [name])} aria-current={name === current ? "true" : undefined}>
             <span>{name}</span>
             <small>{stores.get(name) ?? ""}</small>
           </a>
@@ -60,7 +60,7 @@ export function Databases({ tables, selected }: Props) {
   );
 }
 
-function opened(): readonly string[] {
+function recallOpened(): readonly string[] {
   const found = recall(OPENED);
   return Array.isArray(found) ? found.filter((each) => typeof each === "string") : [];
 }

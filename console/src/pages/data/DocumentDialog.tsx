@@ -7,11 +7,11 @@ import { Dialog } from "@/components/Dialog.tsx";
 import { TextArea } from "@/components/Field.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
-import { toast } from "@/components/toasts.ts";
+import { showToast } from "@/components/toasts.ts";
 import { readObject, writeObject } from "@/proof/jsonText.ts";
-import { type Read, read, remove, replace } from "./calls.ts";
+import { deleteDocument, fetchDocument, replaceDocument, type StoredDocument } from "./calls.ts";
 import css from "./Data.module.css";
-import { asQuery, type PartitionQuery, partitionOf } from "./partition.ts";
+import { type PartitionQuery, readPartition, toQuery } from "./partition.ts";
 import { useWork } from "./useWork.ts";
 
 interface Props {
@@ -24,7 +24,7 @@ interface Props {
 
 /** A document as JSON: seen, and changed or deleted where the table publishes that. */
 export function DocumentDialog({ table, listed, onClose, onDone }: Props) {
-  const query = asQuery(partitionOf(listed, table.partitionKeyPath));
+  const query = toQuery(readPartition(listed, table.partitionKeyPath));
   const id = String(listed.id);
   if (query === undefined) {
     return (
@@ -34,7 +34,7 @@ export function DocumentDialog({ table, listed, onClose, onDone }: Props) {
       </Dialog>
     );
   }
-  return <Opened table={table} id={id} query={query} listed={listed} onClose={onClose} onDone={onDone} />;
+  return <OpenDocument table={table} id={id} query={query} listed={listed} onClose={onClose} onDone={onDone} />;
 }
 
 interface OpenedProps extends Props {
@@ -42,7 +42,7 @@ interface OpenedProps extends Props {
   query: PartitionQuery;
 }
 
-function Opened({ table, id, query, listed, onClose, onDone }: OpenedProps) {
+function OpenDocument({ table, id, query, listed, onClose, onDone }: OpenedProps) {
   const { found, text, setText, reload, error: unread } = useDocument(table, id, query, listed);
   const [deleting, setDeleting] = useState(false);
   const { busy, error, run, clear } = useWork();
@@ -51,14 +51,14 @@ function Opened({ table, id, query, listed, onClose, onDone }: OpenedProps) {
   const changed = found !== undefined && text !== writeObject(found.document);
   const save = () =>
     run(async () => {
-      await replace(table, id, query, { ...value }, found?.etag ?? "");
-      toast(`The document ${id} was saved`);
+      await replaceDocument(table, id, query, { ...value }, found?.etag ?? "");
+      showToast(`The document ${id} was saved`);
       onDone();
     });
   const drop = () =>
     run(async () => {
-      await remove(table, id, query, found?.etag ?? "");
-      toast(`The document ${id} was deleted`);
+      await deleteDocument(table, id, query, found?.etag ?? "");
+      showToast(`The document ${id} was deleted`);
       onDone();
     });
   const actions = (
@@ -88,7 +88,7 @@ function Opened({ table, id, query, listed, onClose, onDone }: OpenedProps) {
       {found === undefined && unread === undefined && <Loading rows={8} />}
       {unread !== undefined && <ErrorNotice error={unread} onRetry={() => reload(true)} />}
       {found && edits && (
-        <TextArea label="JSON" value={text} rows={16} mono error={problem} hint={hint(table)} onInput={setText} />
+        <TextArea label="JSON" value={text} rows={16} mono error={problem} hint={buildHint(table)} onInput={setText} />
       )}
       {found && !edits && <CodeBlock code={text} label={`Document ${id}`} />}
       <Refused
@@ -120,7 +120,7 @@ function Refused({ error, reload }: { error: unknown; reload: (theirs: boolean) 
   );
 }
 
-function hint(table: Table): string {
+function buildHint(table: Table): string {
   return table.verbs.has("read")
     ? `id and ${table.partitionKeyPath} cannot change`
     : "This table publishes no reading of single documents: what others change meanwhile is not noticed";
@@ -129,12 +129,12 @@ function hint(table: Table): string {
 /** A document with its tag, where the table publishes reading, and the text that is edited. */
 function useDocument(table: Table, id: string, query: PartitionQuery, listed: Document) {
   const reads = table.verbs.has("read");
-  const [found, setFound] = useState<Read | undefined>(reads ? undefined : { document: listed, etag: "" });
+  const [found, setFound] = useState<StoredDocument | undefined>(reads ? undefined : { document: listed, etag: "" });
   const [text, setText] = useState(() => writeObject(listed));
   const [error, setError] = useState<unknown>();
   const load = async (theirs: boolean, signal?: AbortSignal) => {
     try {
-      const now = await read(table, id, query, signal);
+      const now = await fetchDocument(table, id, query, signal);
       setFound(now);
       setError(undefined);
       if (theirs) {

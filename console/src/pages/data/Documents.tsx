@@ -8,14 +8,14 @@ import { Field, Select } from "@/components/Field.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { Pager } from "@/components/Pager.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { plain } from "@/format.ts";
-import { href } from "@/router/route.ts";
+import { formatPlain } from "@/format.ts";
+import { buildHref } from "@/router/route.ts";
 import { Panel } from "@/shell/Page.tsx";
-import { list } from "./calls.ts";
+import { fetchDocuments } from "./calls.ts";
 import css from "./Data.module.css";
 import { DocumentDialog } from "./DocumentDialog.tsx";
 import { NewDocument } from "./NewDocument.tsx";
-import { type PartitionQuery, partitionOf } from "./partition.ts";
+import { type PartitionQuery, readPartition } from "./partition.ts";
 
 const KINDS = [
   { value: "string", label: "Text" },
@@ -38,10 +38,10 @@ export function Documents({ table }: { table: Table }) {
   const lists = table.verbs.has("list");
   const token = tokens.at(-1) ?? null;
   const page = useResource(
-    async (signal) => (lists ? await list(table, asked(filter), token, signal) : undefined),
+    async (signal) => (lists ? await fetchDocuments(table, toPartitionQuery(filter), token, signal) : undefined),
     [lists, filter, token],
   );
-  const columns = useMemo(() => columnsOf(table), [table]);
+  const columns = useMemo(() => buildColumns(table), [table]);
   const apply = (event: Event) => {
     event.preventDefault();
     setTokens([null]);
@@ -64,7 +64,7 @@ export function Documents({ table }: { table: Table }) {
       }
     >
       <p class={css.note}>
-        <a href={href("data", [table.database])}>{table.database}</a> in {table.store}, partitioned on{" "}
+        <a href={buildHref("data", [table.database])}>{table.database}</a> in {table.store}, partitioned on{" "}
         <code>{table.partitionKeyPath}</code>; published: {[...table.verbs].join(", ")}
       </p>
       {lists ? (
@@ -96,7 +96,7 @@ export function Documents({ table }: { table: Table }) {
                   label={`Documents of ${table.name}`}
                   columns={columns}
                   rows={data?.documents ?? []}
-                  rowKey={(row) => `${plain(row.id)} ${plain(partitionOf(row, table.partitionKeyPath))}`}
+                  rowKey={(row) => `${formatPlain(row.id)} ${formatPlain(readPartition(row, table.partitionKeyPath))}`}
                   onOpen={setOpen}
                   empty={
                     <Empty title="No documents">
@@ -123,16 +123,16 @@ export function Documents({ table }: { table: Table }) {
   );
 }
 
-function asked({ text, kind }: Filter): PartitionQuery {
+function toPartitionQuery({ text, kind }: Filter): PartitionQuery {
   return text === "" ? {} : { partitionKey: text, ...(kind === "json" ? { partitionKeyType: kind } : {}) };
 }
 
-function columnsOf({ partitionKeyPath }: Table): readonly Column<Document>[] {
+function buildColumns({ partitionKeyPath }: Table): readonly Column<Document>[] {
   const key: Column<Document> = {
     key: "partition",
     title: partitionKeyPath,
     width: 160,
-    value: (row) => partitionOf(row, partitionKeyPath),
+    value: (row) => readPartition(row, partitionKeyPath),
   };
   return [
     { key: "id", title: "id", type: "code", width: 220, value: (row) => row.id },

@@ -4,9 +4,9 @@ import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { TextArea } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
-import { toast } from "@/components/toasts.ts";
+import { showToast } from "@/components/toasts.ts";
 import { readObject, writeObject } from "@/proof/jsonText.ts";
-import { create } from "./calls.ts";
+import { createDocument } from "./calls.ts";
 import { useWork } from "./useWork.ts";
 
 interface Props {
@@ -17,13 +17,13 @@ interface Props {
 
 /** Makes a document from JSON. */
 export function NewDocument({ table, onClose, onDone }: Props) {
-  const [text, setText] = useState(() => writeObject(outline(table.partitionKeyPath)));
+  const [text, setText] = useState(() => writeObject(buildOutline(table.partitionKeyPath)));
   const { value, problem } = readObject(text);
   const { busy, error, run } = useWork();
   const save = () =>
     run(async () => {
-      const made = await create(table, { ...value });
-      toast(`The document ${String(made.id)} was made`);
+      const made = await createDocument(table, { ...value });
+      showToast(`The document ${String(made.id)} was made`);
       onDone();
     });
   return (
@@ -55,7 +55,7 @@ export function NewDocument({ table, onClose, onDone }: Props) {
 }
 
 /** A document with an empty partition key to fill in. */
-function outline(path: string): Record<string, unknown> {
+function buildOutline(path: string): Record<string, unknown> {
   const names = path.split("/").slice(1);
   const nested = names.reduceRight<unknown>((inner, name) => ({ [name]: inner }), "");
   return { id: "", ...(nested as Record<string, unknown>) };

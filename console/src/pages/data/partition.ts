@@ -4,7 +4,7 @@ import type { Document } from "@/api/tables.ts";
 export type PartitionQuery = { partitionKey?: string; partitionKeyType?: "json" };
 
 /** Gives a document's partition key, undefined where the document has none. */
-export function partitionOf(document: Document, path: string): unknown {
+export function readPartition(document: Document, path: string): unknown {
   let value: unknown = document;
   for (const name of path.split("/").slice(1)) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) {
@@ -16,7 +16,7 @@ export function partitionOf(document: Document, path: string): unknown {
 }
 
 /** Writes a partition key as query parameters; undefined where a document cannot be named by it. */
-export function asQuery(value: unknown): PartitionQuery | undefined {
+export function toQuery(value: unknown): PartitionQuery | undefined {
   // An empty text is written as JSON, since empty parameters are left out.
   if (typeof value === "string" && value !== "") {
     return { partitionKey: value };

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { api, at, whole } from "@/api/index.ts";
+import { api, formatPath, readBody } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { CopyButton } from "@/components/CopyButton.tsx";
 import { saveFile } from "@/components/saveFile.ts";
-import { toast } from "@/components/toasts.ts";
+import { showToast } from "@/components/toasts.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Developers.module.css";
 
@@ -16,7 +16,7 @@ export function Addresses({ workspace }: { workspace: string }) {
       <table class={css.table}>
         <tbody>
           <Row title="REST" address={`${origin}/oi-api`} />
-          <Row title="GraphQL" address={`${origin}${at`/v1/${workspace}/graphql`}`} />
+          <Row title="GraphQL" address={`${origin}${formatPath`/v1/${workspace}/graphql`}`} />
           <Row title="MCP" address={`${origin}/oi-api/mcp`} />
           <Row title="Live stream" address={`${origin.replace(/^http/, "ws")}/oi-api/live-stream`} />
           <Row title="Description of your operations" address={`${origin}/oi-api/openapi`}>
@@ -58,9 +58,9 @@ function Description() {
     setBusy(true);
     try {
       const reply = await api.fetch("GET", "/oi-api/openapi");
-      saveFile(await whole(reply, () => reply.blob()), "openapi.json");
+      saveFile(await readBody(reply, () => reply.blob()), "openapi.json");
     } catch (error) {
-      toast(`No file came: ${error instanceof Error ? error.message : String(error)}`, "bad");
+      showToast(`No file came: ${error instanceof Error ? error.message : String(error)}`, "bad");
     } finally {
       setBusy(false);
     }

@@ -1,4 +1,4 @@
-import { useWho } from "@/session/hooks.ts";
+import { useIdentity } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
 import { Addresses } from "./Addresses.tsx";
 import { Explorers } from "./Explorers.tsx";
@@ -7,7 +7,7 @@ import { McpClients } from "./McpClients.tsx";
 
 /** How programs use the workspace. */
 export default function Developers() {
-  const workspace = useWho().workspace ?? "";
+  const workspace = useIdentity().workspace ?? "";
   return (
     <Page
       title="Developers"

@@ -2,7 +2,7 @@
 const TOKEN = "TOKEN";
 
 /** Gets a token for a key: sets TOKEN in a POSIX shell. */
-export function tokenFromKey(origin: string): string {
+export function buildTokenCommand(origin: string): string {
   return `read -rs KEY    # paste the key; it is not shown
 TOKEN=$(curl --fail-with-body -sS '${origin}/workspace/api/keys/jwt?minutes=60' \\
   -H "Authorization: Bearer $KEY" | python3 -c 'import json, sys; print(json.load(sys.stdin)["Token"])')
@@ -10,7 +10,7 @@ TOKEN=$(curl --fail-with-body -sS '${origin}/workspace/api/keys/jwt?minutes=60' 
 }
 
 /** A call that every such token may make. */
-export function firstCall(origin: string, lists: boolean): string {
+export function buildFirstCall(origin: string, lists: boolean): string {
   const path = lists ? "/oi-api/warm-queries" : "/workspace/api/keys/whoami";
   return `curl --fail-with-body -sS '${origin}${path}' -H "Authorization: Bearer $TOKEN"\n`;
 }
@@ -40,7 +40,7 @@ export const MCP_CLIENTS: readonly McpClient[] = [
     where:
       "Settings, Developer, Edit config: claude_desktop_config.json. It starts a bridge with Node.js, which holds the header.",
     text: (name, url) =>
-      json({
+      toJson({
         mcpServers: {
           [name]: {
             command: "npx",
@@ -51,7 +51,7 @@ export const MCP_CLIENTS: readonly McpClient[] = [
               "--transport",
               "http-only",
               "--header",
-              `Authorization:${variable("AUTHORIZATION")}`,
+              `Authorization:${toVariableName("AUTHORIZATION")}`,
             ],
             env: { AUTHORIZATION: bearer.Authorization },
           },
@@ -63,30 +63,32 @@ export const MCP_CLIENTS: readonly McpClient[] = [
     title: "VS Code",
     where: ".vscode/mcp.json; the token is asked for once and kept by VS Code.",
     text: (name, url) =>
-      json({
+      toJson({
         inputs: [{ type: "promptString", id: "token", description: `Token for ${name}`, password: true }],
-        servers: { [name]: { type: "http", url, headers: { Authorization: `Bearer ${variable("input:token")}` } } },
+        servers: {
+          [name]: { type: "http", url, headers: { Authorization: `Bearer ${toVariableName("input:token")}` } },
+        },
       }),
   },
   {
     id: "cursor",
     title: "Cursor",
     where: ".cursor/mcp.json in a project, or ~/.cursor/mcp.json.",
-    text: (name, url) => json({ mcpServers: { [name]: { url, headers: bearer } } }),
+    text: (name, url) => toJson({ mcpServers: { [name]: { url, headers: bearer } } }),
   },
   {
     id: "other",
     title: "Other",
     where: "Streamable HTTP, stateless; revisions 2026-07-28 and 2025-11-25 of the protocol.",
-    text: (name, url) => json({ mcpServers: { [name]: { type: "http", url, headers: bearer } } }),
+    text: (name, url) => toJson({ mcpServers: { [name]: { type: "http", url, headers: bearer } } }),
   },
 ];
 
 /** A name that the client itself fills in. */
-function variable(name: string): string {
+function toVariableName(name: string): string {
   return `$\{${name}}`;
 }
 
-function json(value: unknown): string {
+function toJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }

@@ -3,26 +3,29 @@ import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
-import { toast } from "@/components/toasts.ts";
+import { showToast } from "@/components/toasts.ts";
 import { usePolling } from "@/components/usePolling.ts";
-import type { PageProps } from "@/pages.ts";
+import type { PageProps } from "@/pageProps.ts";
 import { Page, Panel } from "@/shell/Page.tsx";
-import { cancel, list, named, type Source } from "./calls.ts";
+import { cancelDownload, describeSource, fetchDownloads, type Source } from "./calls.ts";
 import css from "./Downloads.module.css";
 import { Job } from "./Job.tsx";
-import { pace } from "./pace.ts";
+import { choosePause } from "./pace.ts";
+import { recallSource, rememberSource } from "./rememberedSources.ts";
 import { Start } from "./Start.tsx";
-import { noteStarted, startedSource } from "./started.ts";
 
 export default function Downloads({ route }: PageProps) {
-  const downloads = usePolling(list, pace, []);
-  const [from] = useState<Source>(() => asked(route.query));
+  const downloads = usePolling(fetchDownloads, choosePause, []);
+  const [from] = useState<Source>(() => parseSource(route.query));
   const stop = async (id: string) => {
     try {
-      await cancel(id);
-      toast("The download was cancelled");
+      await cancelDownload(id);
+      showToast("The download was cancelled");
     } catch (error) {
-      toast(error instanceof ApiError ? `${error.detail} (${error.code}, ${error.requestId})` : String(error), "bad");
+      showToast(
+        error instanceof ApiError ? `${error.detail} (${error.code}, ${error.requestId})` : String(error),
+        "bad",
+      );
     }
     downloads.reload();
   };
@@ -34,7 +37,7 @@ export default function Downloads({ route }: PageProps) {
       <Start
         from={from}
         onStarted={(download, source) => {
-          noteStarted(download.downloadId, named(source));
+          rememberSource(download.downloadId, describeSource(source));
           downloads.reload();
         }}
       />
@@ -56,7 +59,7 @@ export default function Downloads({ route }: PageProps) {
                   <Job
                     key={job.downloadId}
                     download={job}
-                    source={startedSource(job.downloadId)}
+                    source={recallSource(job.downloadId)}
                     onCancel={() => stop(job.downloadId)}
                   />
                 ))}
@@ -70,7 +73,7 @@ export default function Downloads({ route }: PageProps) {
 }
 
 /** What an address asks for: `#/downloads?connection=pump-rig`, or `?surface=cooling`. */
-function asked(query: URLSearchParams): Source {
+function parseSource(query: URLSearchParams): Source {
   const connection = query.get("connection") ?? "";
   const surface = query.get("surface") ?? "";
   const kind = surface === "" ? "connection" : connection === "" ? "surface" : "within";

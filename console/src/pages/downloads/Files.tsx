@@ -1,8 +1,8 @@
 import type { DownloadFile } from "@/api/downloads.ts";
 import { CopyButton } from "@/components/CopyButton.tsx";
-import { toast } from "@/components/toasts.ts";
-import { bytes, count } from "@/format.ts";
-import { one } from "./calls.ts";
+import { showToast } from "@/components/toasts.ts";
+import { formatBytes, formatCount } from "@/format.ts";
+import { fetchDownload } from "./calls.ts";
 import css from "./Downloads.module.css";
 
 interface Props {
@@ -34,19 +34,19 @@ export function Files({ files, downloadId }: Props) {
                   onClick={(event) => {
                     if (new Date(file.urlExpiresAt) <= new Date()) {
                       event.preventDefault();
-                      void renewed(downloadId, index);
+                      void saveRenewed(downloadId, index);
                     }
                   }}
                 >
-                  {nameOf(files, index)}
+                  {buildName(files, index)}
                 </a>
               </td>
-              <td>{count(file.rows)}</td>
-              <td>{bytes(file.bytes)}</td>
+              <td>{formatCount(file.rows)}</td>
+              <td>{formatBytes(file.bytes)}</td>
               <td>
                 <span class={css.digest}>
                   <code title={file.sha256}>{file.sha256}</code>
-                  <CopyButton text={file.sha256} of={`SHA-256 of ${nameOf(files, index)}`} />
+                  <CopyButton text={file.sha256} of={`SHA-256 of ${buildName(files, index)}`} />
                 </span>
               </td>
             </tr>
@@ -58,19 +58,19 @@ export function Files({ files, downloadId }: Props) {
 }
 
 /** Saves a file whose link has ended, by a fresh one. */
-async function renewed(downloadId: string, index: number): Promise<void> {
+async function saveRenewed(downloadId: string, index: number): Promise<void> {
   try {
-    const fresh = (await one(downloadId)).files[index];
+    const fresh = (await fetchDownload(downloadId)).files[index];
     if (fresh) {
       window.location.assign(fresh.url);
     }
   } catch (error) {
-    toast(error instanceof Error ? error.message : String(error), "bad");
+    showToast(error instanceof Error ? error.message : String(error), "bad");
   }
 }
 
 /** The connection, with the part's number where there is more than one file of it. */
-function nameOf(files: readonly DownloadFile[], index: number): string {
+function buildName(files: readonly DownloadFile[], index: number): string {
   const { connection } = files[index] as DownloadFile;
   const parts = files.filter((each) => each.connection === connection).length;
   const part = files.slice(0, index + 1).filter((each) => each.connection === connection).length;

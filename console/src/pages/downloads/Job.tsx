@@ -4,10 +4,10 @@ import { Status, type Tone } from "@/components/Badge.tsx";
 import { Button } from "@/components/Button.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
-import { bytes, count } from "@/format.ts";
+import { formatBytes, formatCount } from "@/format.ts";
 import css from "./Downloads.module.css";
 import { Files } from "./Files.tsx";
-import { unfinished } from "./pace.ts";
+import { isUnfinished } from "./pace.ts";
 
 const TONES: Record<Download["status"], Tone> = {
   pending: "neutral",
@@ -33,7 +33,7 @@ export function Job({ download, source, onCancel }: Props) {
     await onCancel();
     setBusy(false);
   };
-  const title = source ?? subject(download);
+  const title = source ?? describeDownload(download);
   return (
     <article class={css.job} aria-label={`${title}, ${status}`}>
       <header>
@@ -43,13 +43,13 @@ export function Job({ download, source, onCancel }: Props) {
         <span class={css.range}>
           <Time at={download.dateRange.start} /> to <Time at={download.dateRange.end} />
         </span>
-        {unfinished(download) && (
+        {isUnfinished(download) && (
           <Button kind="quiet" icon="close" busy={busy} onClick={() => void cancel()}>
             Cancel
           </Button>
         )}
       </header>
-      {unfinished(download) && (
+      {isUnfinished(download) && (
         <div class={css.progress}>
           <progress
             aria-label={`Connections done of ${title}`}
@@ -57,7 +57,7 @@ export function Job({ download, source, onCancel }: Props) {
             value={progress.connectionsDone}
           />
           <span>
-            {progress.connectionsDone} of {progress.connectionsTotal} connections, {count(progress.rows)} rows
+            {progress.connectionsDone} of {progress.connectionsTotal} connections, {formatCount(progress.rows)} rows
           </span>
         </div>
       )}
@@ -71,8 +71,8 @@ export function Job({ download, source, onCancel }: Props) {
       {files.length > 0 && <Files files={files} downloadId={download.downloadId} />}
       <footer>
         started <Time at={download.createdAt} />
-        {status === "completed" && ` · ${totals(download)}`}
-        {!unfinished(download) && (
+        {status === "completed" && ` · ${describeTotals(download)}`}
+        {!isUnfinished(download) && (
           <>
             {" · removed "}
             <Time at={download.expiresAt} />
@@ -83,7 +83,7 @@ export function Job({ download, source, onCancel }: Props) {
   );
 }
 
-function subject({ files, progress }: Download): string {
+function describeDownload({ files, progress }: Download): string {
   const names = [...new Set(files.map((file) => file.connection))];
   if (names.length > 0) {
     return names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
@@ -91,7 +91,7 @@ function subject({ files, progress }: Download): string {
   return progress.connectionsTotal === 1 ? "One connection" : `${progress.connectionsTotal} connections`;
 }
 
-function totals({ files, progress }: Download): string {
+function describeTotals({ files, progress }: Download): string {
   const size = files.reduce((sum, file) => sum + file.bytes, 0);
-  return `${count(progress.rows)} rows · ${bytes(size)}`;
+  return `${formatCount(progress.rows)} rows · ${formatBytes(size)}`;
 }

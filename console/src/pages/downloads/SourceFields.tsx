@@ -1,11 +1,11 @@
 import { useEffect } from "preact/hooks";
 import type { Connection, Surface } from "@/api/catalog.ts";
 import { api } from "@/api/index.ts";
-import { connections, surfaces } from "@/api/plant.ts";
+import { fetchConnections, fetchSurfaces } from "@/api/plant.ts";
 import { Field, Select } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { useCan } from "@/session/hooks.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import type { Source } from "./calls.ts";
 
 const KINDS: readonly { value: Source["kind"]; label: string }[] = [
@@ -21,8 +21,8 @@ interface Props {
 
 /** What to download: chosen from the catalog, or by lookup where the token does not read that. */
 export function SourceFields({ source, onChange }: Props) {
-  const readable = useCan("Workspace.Catalog.Read");
-  const catalog = useResource(async (signal) => (readable ? await both(signal) : undefined), [readable]);
+  const readable = useHasRights("Workspace.Catalog.Read");
+  const catalog = useResource(async (signal) => (readable ? await fetchCatalog(signal) : undefined), [readable]);
   const change = (part: Partial<Source>) => onChange({ ...source, ...part });
   const surface = catalog.data?.surfaces.find((each) => each.id === source.surface);
   const offered = (source.kind === "within" ? surface?.connections : catalog.data?.connections) ?? [];
@@ -78,7 +78,7 @@ function Choice({ label, value, among, onChange }: ChoiceProps) {
   return <Select label={label} value={value} options={options} onChange={onChange} />;
 }
 
-async function both(signal: AbortSignal): Promise<{ connections: Connection[]; surfaces: Surface[] }> {
-  const [first, second] = await Promise.all([connections(api, signal), surfaces(api, signal)]);
+async function fetchCatalog(signal: AbortSignal): Promise<{ connections: Connection[]; surfaces: Surface[] }> {
+  const [first, second] = await Promise.all([fetchConnections(api, signal), fetchSurfaces(api, signal)]);
   return { connections: first, surfaces: second };
 }

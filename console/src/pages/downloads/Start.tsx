@@ -4,11 +4,11 @@ import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
-import { toast } from "@/components/toasts.ts";
+import { showToast } from "@/components/toasts.ts";
 import { Panel } from "@/shell/Page.tsx";
-import { type Source, start } from "./calls.ts";
+import { type Source, startDownload } from "./calls.ts";
 import css from "./Downloads.module.css";
-import { asInstant, PRESETS, upToNow } from "./ranges.ts";
+import { createRangeUpToNow, PRESETS, toInstant } from "./ranges.ts";
 import { SourceFields } from "./SourceFields.tsx";
 
 const FORMATS: readonly { value: DownloadFormat; label: string }[] = [
@@ -27,7 +27,7 @@ interface Props {
 export function Start({ from, onStarted }: Props) {
   const [source, setSource] = useState(from);
   const [format, setFormat] = useState<DownloadFormat>("csv");
-  const [range, setRange] = useState(() => upToNow(24, new Date()));
+  const [range, setRange] = useState(() => createRangeUpToNow(24, new Date()));
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
   const named = (source.kind === "surface" || source.connection) && (source.kind === "connection" || source.surface);
@@ -36,16 +36,16 @@ export function Start({ from, onStarted }: Props) {
     setBusy(true);
     setError(undefined);
     try {
-      const dateRange = { start: asInstant(range.start), end: asInstant(range.end) };
-      onStarted(await start({ source, format, dateRange }), source);
-      toast("The download was started");
+      const dateRange = { start: toInstant(range.start), end: toInstant(range.end) };
+      onStarted(await startDownload({ source, format, dateRange }), source);
+      showToast("The download was started");
     } catch (failure) {
       setError(failure);
     } finally {
       setBusy(false);
     }
   };
-  const of = (field: string) => (error instanceof ApiError ? error.of(field) : undefined);
+  const of = (field: string) => (error instanceof ApiError ? error.fieldMessage(field) : undefined);
   return (
     <Panel title="New download">
       <form class={css.form} onSubmit={(event) => void submit(event)}>
@@ -72,7 +72,7 @@ export function Start({ from, onStarted }: Props) {
           />
           <fieldset class={css.presets} aria-label="Presets">
             {PRESETS.map(({ label, hours }) => (
-              <Button key={label} onClick={() => setRange(upToNow(hours, new Date()))}>
+              <Button key={label} onClick={() => setRange(createRangeUpToNow(hours, new Date()))}>
                 {label}
               </Button>
             ))}

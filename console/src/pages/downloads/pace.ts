@@ -8,22 +8,22 @@ const LINKS_MS = 10 * 60_000;
 const GROWTH = 1.6;
 
 /** When to look at the downloads again: soon while one gets on, later and later while none does. */
-export function pace({ data, before, failed, waited }: Turn<readonly Download[]>): number {
-  if (!failed && !data?.some(unfinished)) {
+export function choosePause({ data, before, failed, waited }: Turn<readonly Download[]>): number {
+  if (!failed && !data?.some(isUnfinished)) {
     return LINKS_MS;
   }
-  if (!failed && stand(data) !== stand(before)) {
+  if (!failed && summarizeProgress(data) !== summarizeProgress(before)) {
     return SOONEST_MS;
   }
   return Math.min(Math.max(SOONEST_MS, waited * GROWTH), LATEST_MS);
 }
 
 /** Tells whether a download may still change. */
-export function unfinished(download: Download): boolean {
+export function isUnfinished(download: Download): boolean {
   return download.status === "pending" || download.status === "running";
 }
 
 /** How far the downloads are, as a text to compare; links change each time and do not count. */
-function stand(downloads: readonly Download[] | undefined): string {
+function summarizeProgress(downloads: readonly Download[] | undefined): string {
   return JSON.stringify(downloads?.map(({ downloadId, status, progress }) => [downloadId, status, progress]));
 }

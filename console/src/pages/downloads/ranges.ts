@@ -21,20 +21,20 @@ const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
 /** The range of a preset; its end is the minute that begins next, so that what was just measured is in. */
-export function upToNow(hours: number, now: Date): Range {
+export function createRangeUpToNow(hours: number, now: Date): Range {
   const end = Math.ceil(now.getTime() / MINUTE_MS) * MINUTE_MS;
-  return { start: asLocal(new Date(end - hours * HOUR_MS)), end: asLocal(new Date(end)) };
+  return { start: toLocalTime(new Date(end - hours * HOUR_MS)), end: toLocalTime(new Date(end)) };
 }
 
 /** A local time as `datetime-local` writes it: 2026-11-21T14:03. */
-export function asLocal(time: Date): string {
+export function toLocalTime(time: Date): string {
   const two = (value: number) => String(value).padStart(2, "0");
   const day = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
   return `${day}T${two(time.getHours())}:${two(time.getMinutes())}`;
 }
 
 /** The instant of a local time, RFC 3339 in UTC; what is no time stays as it is, so that the service names the field. */
-export function asInstant(local: string): string {
+export function toInstant(local: string): string {
   const time = new Date(local);
   return Number.isNaN(time.getTime()) ? local : time.toISOString();
 }

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { api } from "@/api/index.ts";
-import { type ApiKey, listKeys, type MadeKey } from "@/api/keys.ts";
+import { type ApiKey, type CreatedKey, fetchKeys } from "@/api/keys.ts";
 import { Button } from "@/components/Button.tsx";
 import type { Column } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
@@ -8,13 +8,13 @@ import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { Time } from "@/components/Time.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { useCan } from "@/session/hooks.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
+import { CreateKey } from "./CreateKey.tsx";
+import { RightsList } from "./CreateToken.tsx";
 import { KeyDialog } from "./KeyDialog.tsx";
-import { KeyStatus, standingOf } from "./KeyStatus.tsx";
+import { classifyKey, KeyStatus } from "./KeyStatus.tsx";
 import css from "./Keys.module.css";
-import { MakeKey } from "./MakeKey.tsx";
-import { Carried } from "./MakeToken.tsx";
 import { Secret } from "./Secret.tsx";
 
 const COLUMNS: readonly Column<ApiKey>[] = [
@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<ApiKey>[] = [
   {
     key: "state",
     title: "State",
-    value: (key) => standingOf(key, new Date()),
+    value: (key) => classifyKey(key, new Date()),
     render: (key) => <KeyStatus of={key} />,
     width: 104,
   },
@@ -36,10 +36,10 @@ const COLUMNS: readonly Column<ApiKey>[] = [
 /** The caller's API keys, with the right to manage keys everybody's; each opens to be looked at and revoked. */
 export function ApiKeys() {
   // Newest first: what was just made, or is still in use, is what somebody looks for.
-  const keys = useResource(async (signal) => (await listKeys(api, signal)).reverse(), []);
-  const everybody = useCan("Workspace.Keys.Manage");
+  const keys = useResource(async (signal) => (await fetchKeys(api, signal)).reverse(), []);
+  const everybody = useHasRights("Workspace.Keys.Manage");
   const [making, setMaking] = useState(false);
-  const [made, setMade] = useState<MadeKey>();
+  const [made, setMade] = useState<CreatedKey>();
   const [open, setOpen] = useState<ApiKey>();
   if (made) {
     return (
@@ -49,7 +49,7 @@ export function ApiKeys() {
         facts={[
           { label: "Belongs to", value: made.principal },
           { label: "Ends", value: made.expiresAt ? <Time at={made.expiresAt} /> : "when it is revoked" },
-          { label: "Carries", value: <Carried rights={made.accessRights} /> },
+          { label: "Carries", value: <RightsList rights={made.accessRights} /> },
         ]}
         onDone={() => {
           setMade(undefined);
@@ -61,7 +61,7 @@ export function ApiKeys() {
   if (making) {
     const members = [...new Set((keys.data ?? []).map((key) => key.principal))].sort();
     return (
-      <MakeKey
+      <CreateKey
         members={members}
         onCancel={() => setMaking(false)}
         onMade={(key) => {

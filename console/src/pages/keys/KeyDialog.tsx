@@ -5,10 +5,10 @@ import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
-import { toast } from "@/components/toasts.ts";
-import { KeyStatus, standingOf } from "./KeyStatus.tsx";
+import { showToast } from "@/components/toasts.ts";
+import { RightsList } from "./CreateToken.tsx";
+import { classifyKey, KeyStatus } from "./KeyStatus.tsx";
 import css from "./Keys.module.css";
-import { Carried } from "./MakeToken.tsx";
 
 interface Props {
   of: ApiKey;
@@ -21,13 +21,13 @@ export function KeyDialog({ of, onClose, onRevoked }: Props) {
   const [asked, setAsked] = useState(false);
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>();
-  const standing = standingOf(of, new Date());
+  const standing = classifyKey(of, new Date());
   const works = standing === "in use" || standing === "unused";
   const revoke = async () => {
     setBusy(true);
     try {
       await revokeKey(api, of.keyId);
-      toast(`${of.name} is revoked`);
+      showToast(`${of.name} is revoked`);
       onRevoked();
     } catch (error) {
       setRefused(error);
@@ -54,7 +54,7 @@ export function KeyDialog({ of, onClose, onRevoked }: Props) {
         <Fact label="Made" value={<Time at={of.createdAt} />} />
         <Fact label="Last used" value={of.lastUsedAt ? <Time at={of.lastUsedAt} /> : "never"} />
         <Fact label="Ends" value={of.expiresAt ? <Time at={of.expiresAt} /> : "when it is revoked"} />
-        <Fact label="May do" value={<Carried rights={of.accessRights} />} />
+        <Fact label="May do" value={<RightsList rights={of.accessRights} />} />
       </dl>
       {asked && (
         <Notice kind="warn" title="What uses this key stops working.">

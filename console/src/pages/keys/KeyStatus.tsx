@@ -1,10 +1,10 @@
 import type { ApiKey } from "@/api/keys.ts";
 import { Status, type Tone } from "@/components/Badge.tsx";
 
-export type Standing = "in use" | "unused" | "ended" | "revoked";
+export type KeyState = "in use" | "unused" | "ended" | "revoked";
 
 /** Tells whether a key still works, and whether anybody used it. */
-export function standingOf(key: Pick<ApiKey, "revokedAt" | "expiresAt" | "lastUsedAt">, now: Date): Standing {
+export function classifyKey(key: Pick<ApiKey, "revokedAt" | "expiresAt" | "lastUsedAt">, now: Date): KeyState {
   if (key.revokedAt !== null) {
     return "revoked";
   }
@@ -14,9 +14,9 @@ export function standingOf(key: Pick<ApiKey, "revokedAt" | "expiresAt" | "lastUs
   return key.lastUsedAt === null ? "unused" : "in use";
 }
 
-const TONES: Record<Standing, Tone> = { "in use": "good", unused: "neutral", ended: "warn", revoked: "bad" };
+const TONES: Record<KeyState, Tone> = { "in use": "good", unused: "neutral", ended: "warn", revoked: "bad" };
 
 export function KeyStatus({ of }: { of: ApiKey }) {
-  const standing = standingOf(of, new Date());
+  const standing = classifyKey(of, new Date());
   return <Status tone={TONES[standing]}>{standing}</Status>;
 }

@@ -1,9 +1,9 @@
 import { Tabs } from "@/components/Tabs.tsx";
-import type { PageProps } from "@/pages.ts";
-import { go, href } from "@/router/route.ts";
+import type { PageProps } from "@/pageProps.ts";
+import { buildHref, navigate } from "@/router/route.ts";
 import { Page } from "@/shell/Page.tsx";
 import { ApiKeys } from "./ApiKeys.tsx";
-import { MakeToken } from "./MakeToken.tsx";
+import { CreateToken } from "./CreateToken.tsx";
 import { RevokeToken } from "./RevokeToken.tsx";
 import { Usage } from "./Usage.tsx";
 
@@ -22,8 +22,8 @@ export default function Keys({ route }: PageProps) {
       description="A token opens the API for a while; an API key makes tokens until it is revoked."
       actions={<Usage />}
     >
-      <Tabs label="Views" tabs={TABS} selected={view} onSelect={(chosen) => go(href("keys", [chosen]))}>
-        {view === "token" && <MakeToken />}
+      <Tabs label="Views" tabs={TABS} selected={view} onSelect={(chosen) => navigate(buildHref("keys", [chosen]))}>
+        {view === "token" && <CreateToken />}
         {view === "keys" && <ApiKeys />}
         {view === "revoke" && <RevokeToken />}
       </Tabs>

@@ -2,9 +2,9 @@ import { useId, useState } from "preact/hooks";
 import { Field } from "@/components/Field.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
-import { useWho } from "@/session/hooks.ts";
+import { useIdentity } from "@/session/hooks.ts";
 import css from "./Keys.module.css";
-import { fits, LIFETIMES, minutesUntil } from "./lifetimes.ts";
+import { canIssue, countMinutesUntil, LIFETIMES } from "./lifetimes.ts";
 
 interface Props {
   /** Minutes, as text. */
@@ -23,7 +23,7 @@ export function LifetimeChoice({ value, onChange, until, error }: Props) {
   const [own, setOwn] = useState(!preset);
   return (
     <>
-      {until !== null && <Capped until={until} left={minutesUntil(until, now)} />}
+      {until !== null && <LifetimeLimit until={until} left={countMinutesUntil(until, now)} />}
       <fieldset class={css.lifetimes}>
         <legend class="visually-hidden">Lifetime</legend>
         {LIFETIMES.map((each) => (
@@ -32,7 +32,7 @@ export function LifetimeChoice({ value, onChange, until, error }: Props) {
               type="radio"
               name={name}
               checked={!own && value === String(each.minutes)}
-              disabled={!fits(each.minutes, until, now)}
+              disabled={!canIssue(each.minutes, until, now)}
               onChange={() => {
                 setOwn(false);
                 onChange(String(each.minutes));
@@ -66,8 +66,8 @@ export function LifetimeChoice({ value, onChange, until, error }: Props) {
   );
 }
 
-function Capped({ until, left }: { until: string; left: number }) {
-  const { via } = useWho();
+function LifetimeLimit({ until, left }: { until: string; left: number }) {
+  const { via } = useIdentity();
   return (
     <Notice title={`No token can be made that lives longer than ${left} minutes.`}>
       <p>

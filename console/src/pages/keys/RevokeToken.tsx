@@ -5,15 +5,15 @@ import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { Field } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
-import { toast } from "@/components/toasts.ts";
-import { claimOf } from "@/session/claims.ts";
-import { useCan } from "@/session/hooks.ts";
+import { showToast } from "@/components/toasts.ts";
+import { readClaim } from "@/session/claims.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Keys.module.css";
 
 /** Revokes a token by its id, which the token itself holds and the audit log shows. */
 export function RevokeToken() {
-  const others = useCan("Workspace.Keys.Manage");
+  const others = useHasRights("Workspace.Keys.Manage");
   const [text, setText] = useState("");
   const [missing, setMissing] = useState<string>();
   const [asked, setAsked] = useState<string>();
@@ -24,13 +24,13 @@ export function RevokeToken() {
     const given = text.trim();
     setRefused(undefined);
     setMissing(given === "" ? "Enter the token's id, or paste the token." : undefined);
-    setAsked(given === "" ? undefined : (claimOf(given, "jti") ?? given));
+    setAsked(given === "" ? undefined : (readClaim(given, "jti") ?? given));
   };
   const revoke = async (tokenId: string) => {
     setBusy(true);
     try {
       await revokeToken(api, tokenId);
-      toast("The token is revoked");
+      showToast("The token is revoked");
       setText("");
     } catch (error) {
       setRefused(error);

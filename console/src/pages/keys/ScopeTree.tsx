@@ -2,7 +2,7 @@ import { useId, useRef } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import type { Right } from "@/session/rights.ts";
 import css from "./ScopeTree.module.css";
-import { type Area, areasOf, meaningOf, tickedOf, toggled, verbOf } from "./scopes.ts";
+import { type Area, computeTickState, describeRight, extractVerb, groupByArea, toggleRights } from "./scopes.ts";
 import { TreeItem } from "./TreeItem.tsx";
 import { useTree } from "./useTree.ts";
 
@@ -19,12 +19,12 @@ interface Props {
 export function ScopeTree({ label, held, chosen, onChange, error }: Props) {
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
-  const areas = areasOf(held);
-  const tick = (item: string) => onChange(toggled(rightsOf(areas, item), chosen));
+  const areas = groupByArea(held);
+  const tick = (item: string) => onChange(toggleRights(listRights(areas, item), chosen));
   const tree = useTree(areas, box, tick);
   const item = (name: string) => ({
     name,
-    ticked: tickedOf(rightsOf(areas, name), chosen),
+    ticked: computeTickState(listRights(areas, name), chosen),
     current: name === tree.current,
     onFocus: () => tree.onFocus(name),
     onTick: () => tick(name),
@@ -60,7 +60,7 @@ export function ScopeTree({ label, held, chosen, onChange, error }: Props) {
                   {area.rights.map((right) => (
                     <TreeItem key={right} {...item(right)} title={right}>
                       <span>
-                        {verbOf(right)} <span class={css.soft}>{meaningOf(right)}</span>
+                        {extractVerb(right)} <span class={css.soft}>{describeRight(right)}</span>
                       </span>
                     </TreeItem>
                   ))}
@@ -80,6 +80,6 @@ export function ScopeTree({ label, held, chosen, onChange, error }: Props) {
 }
 
 /** The rights behind an item: those of an area, or the one. */
-function rightsOf(areas: readonly Area[], item: string): readonly Right[] {
+function listRights(areas: readonly Area[], item: string): readonly Right[] {
   return areas.find((area) => area.id === item)?.rights ?? [item as Right];
 }

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from "preact";
 import { Icon } from "@/components/Icon.tsx";
 import css from "./ScopeTree.module.css";
-import type { Ticked } from "./scopes.ts";
+import type { TickState } from "./scopes.ts";
 
 interface Props {
   name: string;
-  ticked: Ticked;
+  ticked: TickState;
   /** The one item that Tab leads to. */
   current: boolean;
   /** For an area: whether its rights are shown. */

@@ -1,23 +1,23 @@
 import { useEffect, useState } from "preact/hooks";
-import { onUsage, usage } from "@/api/usage.ts";
-import { count, localTime } from "@/format.ts";
+import { getUsage, subscribeToUsage } from "@/api/usage.ts";
+import { formatCount, formatLocalTime } from "@/format.ts";
 import css from "./Keys.module.css";
 
 /** What the caller used of its requests, after each reply that this page gets. */
 export function Usage() {
-  const [shown, setShown] = useState(usage);
+  const [shown, setShown] = useState(getUsage);
   useEffect(() => {
-    setShown(usage());
-    return onUsage(() => setShown(usage()));
+    setShown(getUsage());
+    return subscribeToUsage(() => setShown(getUsage()));
   }, []);
   if (!shown) {
     return null;
   }
   const used = Math.max(0, shown.limit - shown.remaining);
   const share = Math.min(1, used / Math.max(1, shown.limit));
-  const text = `${count(used)} of ${count(shown.limit)} requests in ${shown.windowSeconds} s`;
+  const text = `${formatCount(used)} of ${formatCount(shown.limit)} requests in ${shown.windowSeconds} s`;
   return (
-    <div class={css.usage} title={`As of ${localTime(shown.at.toISOString())}; more in ${shown.resetSeconds} s`}>
+    <div class={css.usage} title={`As of ${formatLocalTime(shown.at.toISOString())}; more in ${shown.resetSeconds} s`}>
       <span>Your usage: {text}</span>
       {/* biome-ignore lint/a11y/useSemanticElements: the look of a meter element differs between browsers */}
       <div

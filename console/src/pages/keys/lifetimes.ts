@@ -17,7 +17,7 @@ export const LIFETIMES: readonly Lifetime[] = [
 export const MOST_MINUTES = 43_200;
 
 /** Reads what somebody entered as a lifetime; undefined where it is no whole number of minutes that the service takes. */
-export function minutesOf(text: string): number | undefined {
+export function parseMinutes(text: string): number | undefined {
   const minutes = /^\d{1,5}$/.test(text.trim()) ? Number(text) : 0;
   return minutes >= 1 && minutes <= MOST_MINUTES ? minutes : undefined;
 }
@@ -26,11 +26,11 @@ export function minutesOf(text: string): number | undefined {
  * Tells whether a token of some minutes would end in time.
  * @param longest when the credential behind it ends, null for never
  */
-export function fits(minutes: number, longest: string | null, now: Date): boolean {
+export function canIssue(minutes: number, longest: string | null, now: Date): boolean {
   return longest === null || now.getTime() + minutes * 60_000 <= new Date(longest).getTime();
 }
 
 /** The whole minutes that are left until an instant. */
-export function minutesUntil(end: string, now: Date): number {
+export function countMinutesUntil(end: string, now: Date): number {
   return Math.max(0, Math.floor((new Date(end).getTime() - now.getTime()) / 60_000));
 }

@@ -47,40 +47,40 @@ export interface Area {
 }
 
 /** Whether all, some or none of the rights of a box are chosen. */
-export type Ticked = "true" | "mixed" | "false";
+export type TickState = "true" | "mixed" | "false";
 
 /** Every access right. */
 export const RIGHTS = Object.keys(MEANINGS) as Right[];
 
 /** Gives the areas in which somebody holds rights, each with the rights held. */
-export function areasOf(held: readonly Right[]): readonly Area[] {
+export function groupByArea(held: readonly Right[]): readonly Area[] {
   return Object.entries(AREAS)
     .map(([id, title]) => ({
       id,
       title,
-      rights: RIGHTS.filter((right) => areaOf(right) === id && held.includes(right)),
+      rights: RIGHTS.filter((right) => extractArea(right) === id && held.includes(right)),
     }))
     .filter((area) => area.rights.length > 0);
 }
 
-export function meaningOf(right: Right): string {
+export function describeRight(right: Right): string {
   return MEANINGS[right];
 }
 
 /** The last part of a right's name: what is done in its area. */
-export function verbOf(right: Right): string {
+export function extractVerb(right: Right): string {
   return right.split(".")[2] ?? right;
 }
 
-export function tickedOf(rights: readonly Right[], chosen: ReadonlySet<Right>): Ticked {
+export function computeTickState(rights: readonly Right[], chosen: ReadonlySet<Right>): TickState {
   const among = rights.filter((right) => chosen.has(right)).length;
   return among === rights.length ? "true" : among === 0 ? "false" : "mixed";
 }
 
 /** Gives the choice after a click on the box of some rights: all of them, or none where all were chosen. */
-export function toggled(rights: readonly Right[], chosen: ReadonlySet<Right>): ReadonlySet<Right> {
+export function toggleRights(rights: readonly Right[], chosen: ReadonlySet<Right>): ReadonlySet<Right> {
   const next = new Set(chosen);
-  const all = tickedOf(rights, chosen) === "true";
+  const all = computeTickState(rights, chosen) === "true";
   for (const right of rights) {
     if (all) {
       next.delete(right);
@@ -91,6 +91,6 @@ export function toggled(rights: readonly Right[], chosen: ReadonlySet<Right>): R
   return next;
 }
 
-function areaOf(right: Right): string {
+function extractArea(right: Right): string {
   return right.split(".")[1] ?? "";
 }

@@ -1,7 +1,7 @@
 import type { RefObject } from "preact";
 import { useState } from "preact/hooks";
 import type { Area } from "./scopes.ts";
-import { itemsOf, moved, parentOf } from "./tree.ts";
+import { findNextItem, findParent, listItems } from "./tree.ts";
 
 interface Tree {
   /** The item that Tab leads to. */
@@ -19,7 +19,7 @@ export function useTree(
 ): Tree {
   const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
   const [active, setActive] = useState("");
-  const items = itemsOf(areas, folded);
+  const items = listItems(areas, folded);
   const current = items.includes(active) ? active : items[0];
   const focus = (item: string | undefined) => {
     if (item !== undefined) {
@@ -31,14 +31,14 @@ export function useTree(
     if (isArea && folded.has(item) !== closing) {
       setFolded(closing ? new Set([...folded, item]) : new Set([...folded].filter((each) => each !== item)));
     } else {
-      focus(closing ? parentOf(areas, item) : isArea ? items[items.indexOf(item) + 1] : undefined);
+      focus(closing ? findParent(areas, item) : isArea ? items[items.indexOf(item) + 1] : undefined);
     }
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (current === undefined || event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
-    const to = moved(event.key, items, current);
+    const to = findNextItem(event.key, items, current);
     if (to !== undefined) {
       focus(to);
     } else if (event.key === " " || event.key === "Enter") {

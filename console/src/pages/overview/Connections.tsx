@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Connection, ConnectionStatus } from "@/api/catalog.ts";
 import { api } from "@/api/index.ts";
-import { connections } from "@/api/plant.ts";
+import { fetchConnections } from "@/api/plant.ts";
 import { Status, type Tone } from "@/components/Badge.tsx";
 import type { Column } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
@@ -9,10 +9,10 @@ import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { Time } from "@/components/Time.tsx";
 import { usePolling } from "@/components/usePolling.ts";
-import { count } from "@/format.ts";
+import { formatCount } from "@/format.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Overview.module.css";
-import { type Count, counted, perSecond, rate } from "./rates.ts";
+import { addCount, type Count, computeRate, formatRate } from "./rates.ts";
 
 const EVERY_MS = 5000;
 const AFTER_FAILURE_MS = 15_000;
@@ -38,12 +38,12 @@ interface Props {
 /** Every connection: its state, how fast it sends and when it was last heard of. */
 export function Connections({ selected, onOpen }: Props) {
   const resource = usePolling(
-    (signal) => connections(api, signal),
+    (signal) => fetchConnections(api, signal),
     ({ failed }) => (failed ? AFTER_FAILURE_MS : EVERY_MS),
     [],
   );
   const counts = useCounts(resource.data);
-  const columns = useMemo(() => columnsOf(counts), [counts]);
+  const columns = useMemo(() => buildColumns(counts), [counts]);
   return (
     <Loaded resource={resource} rows={6}>
       {(data) => (
@@ -76,7 +76,7 @@ function useCounts(data: readonly Connection[] | undefined): readonly Count[] {
   const [counts, setCounts] = useState<readonly Count[]>([]);
   useEffect(() => {
     if (data) {
-      setCounts((before) => counted(before, data, Date.now()));
+      setCounts((before) => addCount(before, data, Date.now()));
     }
   }, [data]);
   return counts;
@@ -84,7 +84,7 @@ function useCounts(data: readonly Connection[] | undefined): readonly Count[] {
 
 function Figures({ connections, counts }: { connections: readonly Connection[]; counts: readonly Count[] }) {
   const having = (status: ConnectionStatus) => connections.filter((each) => each.status === status).length;
-  const rates = connections.map(({ id }) => rate(counts, id)).filter((each) => each !== null);
+  const rates = connections.map(({ id }) => computeRate(counts, id)).filter((each) => each !== null);
   const newest = connections
     .map((each) => each.stats?.lastMessage ?? "")
     .sort()
@@ -105,7 +105,7 @@ function Figures({ connections, counts }: { connections: readonly Connection[]; 
       </div>
       <div>
         <dt>Messages a second</dt>
-        <dd>{rates.length === 0 ? <NotYet /> : perSecond(rates.reduce((sum, each) => sum + each, 0))}</dd>
+        <dd>{rates.length === 0 ? <UnknownRate /> : formatRate(rates.reduce((sum, each) => sum + each, 0))}</dd>
       </div>
       <div>
         <dt>Newest message</dt>
@@ -117,7 +117,7 @@ function Figures({ connections, counts }: { connections: readonly Connection[]; 
   );
 }
 
-function columnsOf(counts: readonly Count[]): readonly Column<Connection>[] {
+function buildColumns(counts: readonly Count[]): readonly Column<Connection>[] {
   return [
     {
       key: "status",
@@ -134,8 +134,8 @@ function columnsOf(counts: readonly Count[]): readonly Column<Connection>[] {
       title: "Per second",
       type: "number",
       width: 100,
-      value: ({ id }) => rate(counts, id),
-      render: ({ id }) => told(rate(counts, id)),
+      value: ({ id }) => computeRate(counts, id),
+      render: ({ id }) => formatCountValue(computeRate(counts, id)),
     },
     {
       key: "received",
@@ -143,17 +143,17 @@ function columnsOf(counts: readonly Count[]): readonly Column<Connection>[] {
       type: "number",
       width: 110,
       value: ({ stats }) => stats?.messagesReceived ?? null,
-      render: ({ stats }) => (stats ? count(stats.messagesReceived) : "–"),
+      render: ({ stats }) => (stats ? formatCount(stats.messagesReceived) : "–"),
     },
     { key: "last", title: "Last message", type: "time", width: 164, value: ({ stats }) => stats?.lastMessage ?? null },
     { key: "surfaces", title: "Surfaces", value: ({ surfaces }) => surfaces.map(({ name }) => name).join(", ") },
   ];
 }
 
-function told(value: number | null) {
-  return value === null ? <NotYet /> : perSecond(value);
+function formatCountValue(value: number | null) {
+  return value === null ? <UnknownRate /> : formatRate(value);
 }
 
-function NotYet() {
+function UnknownRate() {
   return <span title={`A rate is known from two counts, ${EVERY_MS / 1000} seconds apart`}>–</span>;
 }

@@ -1,12 +1,12 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type uPlot from "uplot";
-import { loaded } from "@/components/Chart.tsx";
-import { mark, steps } from "@/components/chartValues.ts";
-import { reading } from "@/format.ts";
+import { loadLibrary } from "@/components/Chart.tsx";
+import { formatMark, listSteps } from "@/components/chartValues.ts";
+import { formatReading } from "@/format.ts";
 import type { Live } from "@/live/live.ts";
-import { lonely, type Point, View } from "@/live/view.ts";
-import { onTheme } from "@/shell/theme.ts";
-import { called, type Group } from "./choice.ts";
+import { findIsolated, type Point, View } from "@/live/view.ts";
+import { subscribeToTheme } from "@/shell/theme.ts";
+import { buildSeriesName, type Group } from "./choice.ts";
 import css from "./Lane.module.css";
 
 const HEIGHT = 132;
@@ -30,20 +30,20 @@ export function Lane({ live, group, last }: Props) {
     let gone = false;
     const draw = (now: number) => {
       view.fill(now);
-      plot?.setData(data(view));
+      plot?.setData(toPlotData(view));
     };
     const make = async () => {
-      const { default: Plot } = await loaded();
+      const { default: Plot } = await loadLibrary();
       if (!gone && box.current) {
         plot?.destroy();
-        plot = new Plot(options(box.current, view, last, history.seconds), data(view), box.current);
+        plot = new Plot(buildOptions(box.current, view, last, history.seconds), toPlotData(view), box.current);
         draw(live.pausedAt ?? Date.now());
       }
     };
     void make();
-    const ends = [live.onDraw(draw), onTheme(() => void make())];
+    const ends = [live.onDraw(draw), subscribeToTheme(() => void make())];
     const sizes = new ResizeObserver(([entry]) => {
-      plot?.setSize({ width: Math.floor(entry?.contentRect.width ?? 0), height: height(last) });
+      plot?.setSize({ width: Math.floor(entry?.contentRect.width ?? 0), height: computeHeight(last) });
     });
     if (box.current) {
       sizes.observe(box.current);
@@ -64,8 +64,8 @@ export function Lane({ live, group, last }: Props) {
         <ul>
           {group.series.map((series, index) => (
             <li key={series.id} data-series={(index % COLORS) + 1} data-dashed={index >= COLORS || undefined}>
-              <span class={css.name}>{called(series)}</span>
-              <strong>{Number.isNaN(series.value) ? "–" : reading(series.value)}</strong>
+              <span class={css.name}>{buildSeriesName(series)}</span>
+              <strong>{Number.isNaN(series.value) ? "–" : formatReading(series.value)}</strong>
             </li>
           ))}
         </ul>
@@ -74,21 +74,21 @@ export function Lane({ live, group, last }: Props) {
         ref={box}
         role="img"
         aria-label={`${group.field} over time; the newest values stand above`}
-        style={{ height: `${height(last)}px` }}
+        style={{ height: `${computeHeight(last)}px` }}
       />
     </section>
   );
 }
 
-function height(last: boolean): number {
+function computeHeight(last: boolean): number {
   return last ? HEIGHT + 28 : HEIGHT;
 }
 
-function data(view: View): uPlot.AlignedData {
+function toPlotData(view: View): uPlot.AlignedData {
   return [view.times, ...view.values];
 }
 
-function options(box: HTMLElement, view: View, last: boolean, seconds: number): uPlot.Options {
+function buildOptions(box: HTMLElement, view: View, last: boolean, seconds: number): uPlot.Options {
   const style = getComputedStyle(box);
   const color = (name: string) => style.getPropertyValue(name).trim();
   const grid = { stroke: color("--line"), width: 1 };
@@ -97,7 +97,7 @@ function options(box: HTMLElement, view: View, last: boolean, seconds: number): 
   const format = new Intl.DateTimeFormat("en-GB", clock as Intl.DateTimeFormatOptions);
   return {
     width: box.clientWidth,
-    height: height(last),
+    height: computeHeight(last),
     padding: [8, 12, last ? 0 : 8, 0],
     legend: { show: false },
     cursor: { sync: { key: "live" }, points: { size: 6 }, drag: { x: false, y: false } },
@@ -111,21 +111,21 @@ function options(box: HTMLElement, view: View, last: boolean, seconds: number): 
       {
         ...axis,
         size: 72,
-        incrs: (_, __, lowest, highest, pixels, space) => steps(lowest, highest, pixels, space),
-        values: (_, ticks) => ticks.map(mark),
+        incrs: (_, __, lowest, highest, pixels, space) => listSteps(lowest, highest, pixels, space),
+        values: (_, ticks) => ticks.map(formatMark),
       },
     ],
     series: [
       {},
       ...view.series.map((series, index) => ({
-        label: called(series),
+        label: buildSeriesName(series),
         stroke: color(`--series-${(index % COLORS) + 1}`),
         width: 1.5,
         points: {
           show: false,
           size: 5,
           fill: color(`--series-${(index % COLORS) + 1}`),
-          filter: (plot: uPlot, at: number) => lonely(plot.data[at] as readonly Point[]),
+          filter: (plot: uPlot, at: number) => findIsolated(plot.data[at] as readonly Point[]),
         },
         ...(index >= COLORS ? { dash: [6, 4] } : {}),
       })),

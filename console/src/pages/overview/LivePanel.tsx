@@ -1,18 +1,18 @@
 import { useEffect, useReducer, useState } from "preact/hooks";
 import type { Surface } from "@/api/catalog.ts";
 import { api } from "@/api/index.ts";
-import { surfaces } from "@/api/plant.ts";
+import { fetchSurfaces } from "@/api/plant.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Select } from "@/components/Field.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { count } from "@/format.ts";
+import { formatCount } from "@/format.ts";
 import { Live, type Scope } from "@/live/live.ts";
-import { go, href } from "@/router/route.ts";
-import { useCan } from "@/session/hooks.ts";
+import { buildHref, navigate } from "@/router/route.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
-import { asked, grouped, usual, written } from "./choice.ts";
+import { chooseDefault, formatChoice, groupByField, parseChoice } from "./choice.ts";
 import { Lane } from "./Lane.tsx";
 import css from "./Live.module.css";
 import { Picker } from "./Picker.tsx";
@@ -32,7 +32,7 @@ export function LivePanel({ query }: { query: URLSearchParams }) {
   const [picking, setPicking] = useState(true);
   const live = useLive(scope, seconds);
   const change = (part: Record<string, string | number | undefined>) =>
-    go(href("overview", [], { ...Object.fromEntries(query), ...part }), "replace");
+    navigate(buildHref("overview", [], { ...Object.fromEntries(query), ...part }), "replace");
   return (
     <Panel title="Live" actions={live && <StreamStatus live={live} />}>
       <div class={css.toolbar}>
@@ -63,8 +63,8 @@ export function LivePanel({ query }: { query: URLSearchParams }) {
         <Charts
           live={live}
           picking={picking}
-          asked={asked(query)}
-          onChange={(ids) => change({ fields: written(ids) })}
+          asked={parseChoice(query)}
+          onChange={(ids) => change({ fields: formatChoice(ids) })}
         />
       )}
     </Panel>
@@ -83,8 +83,8 @@ function Charts({ live, picking, asked, onChange }: ChartsProps) {
   if (history.series.length === 0) {
     return <Nothing live={live} />;
   }
-  const chosen = asked ?? usual(history.series);
-  const groups = grouped(history.series, chosen);
+  const chosen = asked ?? chooseDefault(history.series);
+  const groups = groupByField(history.series, chosen);
   return (
     <div class={css.columns}>
       {picking && <Picker series={history.series} chosen={chosen} onChange={onChange} />}
@@ -94,9 +94,9 @@ function Charts({ live, picking, asked, onChange }: ChartsProps) {
         ))}
         {groups.length === 0 && <Empty title="No field is drawn">Tick one or more in the list of fields.</Empty>}
         <p class={css.note}>
-          {count(history.consumed)} messages
-          {history.unreadable > 0 && `, ${count(history.unreadable)} of them unreadable`}
-          {history.leftOut > 0 && `; ${count(history.leftOut)} values of further fields left out`}
+          {formatCount(history.consumed)} messages
+          {history.unreadable > 0 && `, ${formatCount(history.unreadable)} of them unreadable`}
+          {history.leftOut > 0 && `; ${formatCount(history.leftOut)} values of further fields left out`}
         </p>
       </div>
     </div>
@@ -108,7 +108,7 @@ function Nothing({ live: { history, state } }: { live: Live }) {
   if (history.consumed > 0) {
     return (
       <Empty title="No numbers came yet">
-        {count(history.consumed)} messages came, none of them with a numeric field to draw.
+        {formatCount(history.consumed)} messages came, none of them with a numeric field to draw.
       </Empty>
     );
   }
@@ -124,8 +124,8 @@ function Nothing({ live: { history, state } }: { live: Live }) {
 }
 
 function ScopeSelect({ scope, onChange }: { scope: Scope; onChange: (scope: Scope) => void }) {
-  const readable = useCan("Workspace.Catalog.Read");
-  const { data } = useResource<Surface[]>(async (signal) => (readable ? surfaces(api, signal) : []), [readable]);
+  const readable = useHasRights("Workspace.Catalog.Read");
+  const { data } = useResource<Surface[]>(async (signal) => (readable ? fetchSurfaces(api, signal) : []), [readable]);
   const value = scope.connection ? `connection ${scope.connection}` : scope.surface ? `surface ${scope.surface}` : "";
   const options = [
     { value: "", label: "All connections" },

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 import { Checkbox, Field } from "@/components/Field.tsx";
-import { reading } from "@/format.ts";
+import { formatReading } from "@/format.ts";
 import type { Series } from "@/live/history.ts";
-import { called, MOST_DRAWN } from "./choice.ts";
+import { buildSeriesName, MOST_DRAWN } from "./choice.ts";
 import css from "./Live.module.css";
 
 const MOST_LISTED = 120;
@@ -18,8 +18,8 @@ export function Picker({ series, chosen, onChange }: Props) {
   const [text, setText] = useState("");
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = series
-    .filter((each) => words.every((word) => `${called(each)} ${each.field}`.toLowerCase().includes(word)))
-    .sort((left, right) => ORDER.compare(nameOf(left), nameOf(right)));
+    .filter((each) => words.every((word) => `${buildSeriesName(each)} ${each.field}`.toLowerCase().includes(word)))
+    .sort((left, right) => ORDER.compare(buildName(left), buildName(right)));
   const full = chosen.length >= MOST_DRAWN;
   return (
     <section class={css.picker} aria-label="Fields">
@@ -30,14 +30,14 @@ export function Picker({ series, chosen, onChange }: Props) {
       <div class={css.list}>
         {found.slice(0, MOST_LISTED).map((each, index) => (
           <div key={each.id}>
-            {called(each) !== (found[index - 1] && called(found[index - 1] as Series)) && (
-              <p class={css.device}>{called(each)}</p>
+            {buildSeriesName(each) !== (found[index - 1] && buildSeriesName(found[index - 1] as Series)) && (
+              <p class={css.device}>{buildSeriesName(each)}</p>
             )}
             <div class={css.entry}>
               <Checkbox
                 label={
                   <>
-                    <span class="visually-hidden">{called(each)} </span>
+                    <span class="visually-hidden">{buildSeriesName(each)} </span>
                     {each.field}
                   </>
                 }
@@ -45,7 +45,7 @@ export function Picker({ series, chosen, onChange }: Props) {
                 disabled={full && !chosen.includes(each.id)}
                 onChange={(on) => onChange(on ? [...chosen, each.id] : chosen.filter((id) => id !== each.id))}
               />
-              <span>{reading(each.value)}</span>
+              <span>{formatReading(each.value)}</span>
             </div>
           </div>
         ))}
@@ -56,7 +56,7 @@ export function Picker({ series, chosen, onChange }: Props) {
   );
 }
 
-function nameOf(series: Series): string {
+function buildName(series: Series): string {
   return `${series.connection} ${series.device} ${series.field}`;
 }
 

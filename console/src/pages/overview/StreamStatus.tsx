@@ -2,7 +2,7 @@ import { ApiError } from "@/api/index.ts";
 import { Status } from "@/components/Badge.tsx";
 import { Button } from "@/components/Button.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
-import { localTime } from "@/format.ts";
+import { formatLocalTime } from "@/format.ts";
 import type { Live } from "@/live/live.ts";
 import { type Drop, FELL_BEHIND, TOKEN_EXPIRED } from "@/live/stream.ts";
 import css from "./Live.module.css";
@@ -12,17 +12,17 @@ const CATCHING_UP_MS = 15_000;
 
 /** Whether the stream runs, in a word. */
 export function StreamStatus({ live }: { live: Live }) {
-  return <div role="status">{word(live)}</div>;
+  return <div role="status">{describeState(live)}</div>;
 }
 
-function word({ state, pausedAt, history }: Live) {
+function describeState({ state, pausedAt, history }: Live) {
   if (pausedAt !== undefined) {
-    return <Status tone="warn">paused at {clock(pausedAt)}</Status>;
+    return <Status tone="warn">paused at {formatClock(pausedAt)}</Status>;
   }
   switch (state.kind) {
     case "open":
       return history.newest > 0 && Date.now() - history.newest > CATCHING_UP_MS ? (
-        <Status tone="accent">open; the newest message is of {clock(history.newest)}</Status>
+        <Status tone="accent">open; the newest message is of {formatClock(history.newest)}</Status>
       ) : (
         <Status tone="good">live</Status>
       );
@@ -44,7 +44,7 @@ export function StreamNotice({ live }: { live: Live }) {
   if (state.kind === "waiting") {
     const seconds = Math.max(0, Math.ceil((state.until - Date.now()) / 1000));
     return (
-      <Notice kind="warn" title={drop ? why(drop) : "The live stream did not open."}>
+      <Notice kind="warn" title={drop ? explainDrop(drop) : "The live stream did not open."}>
         {state.error instanceof ApiError && (
           <p>
             {state.error.detail} <code>{state.error.code}</code>
@@ -65,29 +65,29 @@ export function StreamNotice({ live }: { live: Live }) {
   }
   return drop && state.kind === "open" ? (
     <div class={css.drop}>
-      <Notice kind="info" title={why(drop)}>
+      <Notice kind="info" title={explainDrop(drop)}>
         <p>It is open again, and what was missed is fetched.</p>
-        <Button onClick={() => live.forgive()}>Dismiss</Button>
+        <Button onClick={() => live.dismissDrop()}>Dismiss</Button>
       </Notice>
     </div>
   ) : null;
 }
 
-function why({ code, at }: Drop): string {
+function explainDrop({ code, at }: Drop): string {
   switch (code) {
     case FELL_BEHIND:
-      return `This page fell behind, and the service closed its stream at ${clock(at)} (1013). Choose fewer connections.`;
+      return `This page fell behind, and the service closed its stream at ${formatClock(at)} (1013). Choose fewer connections.`;
     case TOKEN_EXPIRED:
-      return `The token of the stream expired at ${clock(at)} (4401).`;
+      return `The token of the stream expired at ${formatClock(at)} (4401).`;
     case 1001:
-      return `The service stopped at ${clock(at)} (1001).`;
+      return `The service stopped at ${formatClock(at)} (1001).`;
     case 1011:
-      return `The past could not be replayed at ${clock(at)} (1011).`;
+      return `The past could not be replayed at ${formatClock(at)} (1011).`;
     default:
-      return `The connection to the live stream was lost at ${clock(at)} (${code}).`;
+      return `The connection to the live stream was lost at ${formatClock(at)} (${code}).`;
   }
 }
 
-function clock(at: number): string {
-  return localTime(new Date(at).toISOString()).slice(11);
+function formatClock(at: number): string {
+  return formatLocalTime(new Date(at).toISOString()).slice(11);
 }

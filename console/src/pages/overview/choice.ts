@@ -12,18 +12,18 @@ export interface Group {
 }
 
 /** Reads which series an address asks for; undefined where it leaves that open. */
-export function asked(query: URLSearchParams): readonly string[] | undefined {
+export function parseChoice(query: URLSearchParams): readonly string[] | undefined {
   const text = query.get("fields");
   return text === null ? undefined : text.split(",").filter(Boolean).slice(0, MOST_DRAWN);
 }
 
 /** Writes them; "," stands for none at all. */
-export function written(ids: readonly string[]): string {
+export function formatChoice(ids: readonly string[]): string {
   return ids.length === 0 ? "," : ids.join(",");
 }
 
 /** What to draw where nobody chose: the first few fields that came, of the devices that came first. */
-export function usual(series: readonly Series[]): readonly string[] {
+export function chooseDefault(series: readonly Series[]): readonly string[] {
   const fields = new Set<string>();
   const chosen: string[] = [];
   for (const each of series) {
@@ -39,7 +39,7 @@ export function usual(series: readonly Series[]): readonly string[] {
 }
 
 /** Groups the chosen series by field, in the order of the choice. */
-export function grouped(series: readonly Series[], ids: readonly string[]): Group[] {
+export function groupByField(series: readonly Series[], ids: readonly string[]): Group[] {
   const groups = new Map<string, Group>();
   for (const id of ids) {
     const found = series.find((each) => each.id === id);
@@ -53,6 +53,6 @@ export function grouped(series: readonly Series[], ids: readonly string[]): Grou
 }
 
 /** What a series is called beside others: its device, with its connection where that does not tell. */
-export function called({ connection, device }: Series): string {
+export function buildSeriesName({ connection, device }: Series): string {
   return device.startsWith(connection) ? device : `${connection} · ${device}`;
 }

@@ -12,14 +12,14 @@ const LONGEST_MS = 30_000;
 const SATURATED = 2 ** 31 - 1;
 
 /** Adds a count, and leaves out those that are too old to tell of a rate now; one always stays to compare with. */
-export function counted(before: readonly Count[], connections: readonly Connection[], now: number): readonly Count[] {
+export function addCount(before: readonly Count[], connections: readonly Connection[], now: number): readonly Count[] {
   const received = new Map(connections.map(({ id, stats }) => [id, stats?.messagesReceived ?? 0]));
   const recent = before.filter(({ at }) => now - at <= LONGEST_MS);
   return [...(recent.length > 0 ? recent : before.slice(-1)), { at: now, received }];
 }
 
 /** Messages a second of a connection over the last counts; null where they cannot tell. */
-export function rate(counts: readonly Count[], id: string): number | null {
+export function computeRate(counts: readonly Count[], id: string): number | null {
   const [first, last] = [counts[0], counts.at(-1)];
   const from = first?.received.get(id);
   const to = last?.received.get(id);
@@ -30,6 +30,6 @@ export function rate(counts: readonly Count[], id: string): number | null {
 }
 
 /** 0, 0.2, 3.0, 1,200 */
-export function perSecond(value: number): string {
+export function formatRate(value: number): string {
   return value >= 100 ? Math.round(value).toLocaleString("en") : value === 0 ? "0" : value.toFixed(value < 0.1 ? 2 : 1);
 }

@@ -1,9 +1,9 @@
 import { useId, useRef, useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
-import { classes } from "@/components/classes.ts";
-import { UnseenWarning } from "@/components/Seen.tsx";
+import { joinClasses } from "@/components/classes.ts";
+import { InvisibleWarning } from "@/components/VisibleText.tsx";
 import css from "./KqlEditor.module.css";
-import { type KqlError, offsetOf, type Place, widthBefore, wordAt } from "./kqlErrors.ts";
+import { computeOffset, type KqlError, measureColumn, measureWord, type Place } from "./kqlErrors.ts";
 
 interface Props {
   value: string;
@@ -33,7 +33,7 @@ export function KqlEditor({ value, onInput, onRun, error, rows = 8 }: Props) {
     }
   };
   const goTo = (to: Place) => {
-    const at = offsetOf(value, to);
+    const at = computeOffset(value, to);
     input.current?.focus();
     input.current?.setSelectionRange(at, at);
     input.current?.scrollTo({ top: (to.line - 3) * LINE });
@@ -43,11 +43,11 @@ export function KqlEditor({ value, onInput, onRun, error, rows = 8 }: Props) {
       <label class={css.label} for={id}>
         KQL
       </label>
-      <div class={classes(css.box, error && css.invalid)}>
+      <div class={joinClasses(css.box, error && css.invalid)}>
         <div class={css.gutter} aria-hidden="true">
           <div class={css.numbers} style={{ transform: `translateY(${-scroll.top}px)` }}>
             {lines.map((_, index) => (
-              <div key={index} class={classes(place?.line === index + 1 && css.bad)}>
+              <div key={index} class={joinClasses(place?.line === index + 1 && css.bad)}>
                 {index + 1}
               </div>
             ))}
@@ -73,7 +73,7 @@ export function KqlEditor({ value, onInput, onRun, error, rows = 8 }: Props) {
           />
         </div>
       </div>
-      <UnseenWarning texts={[value]} />
+      <InvisibleWarning texts={[value]} />
       <div class={css.below} id={`${id}-below`}>
         {error && (
           <p class={css.error} role="alert">
@@ -101,11 +101,11 @@ interface MarkProps {
 /** The line behind the text, and the word that the engine names. */
 function Mark({ line, place, scroll }: MarkProps) {
   const top = `${PAD + (place.line - 1) * LINE - scroll.top}px`;
-  const left = `calc(${INDENT - scroll.left - 2}px + ${widthBefore(line, place.column, TABS)}ch)`;
+  const left = `calc(${INDENT - scroll.left - 2}px + ${measureColumn(line, place.column, TABS)}ch)`;
   return (
     <div class={css.marks} aria-hidden="true" data-line={place.line} data-column={place.column}>
       <div class={css.line} style={{ top }} />
-      <div class={css.place} style={{ top, left, width: `${wordAt(line, place.column)}ch` }} />
+      <div class={css.place} style={{ top, left, width: `${measureWord(line, place.column)}ch` }} />
     </div>
   );
 }

@@ -1,20 +1,20 @@
 import { Button } from "@/components/Button.tsx";
-import { go, href } from "@/router/route.ts";
-import { useCan } from "@/session/hooks.ts";
+import { buildHref, navigate } from "@/router/route.ts";
+import { useHasRights } from "@/session/hooks.ts";
 
 /** What one can do without a query: ask, or write one. */
 export function ListActions() {
-  const asks = useCan("Workspace.WarmQuery.AdHoc");
-  const manages = useCan("Workspace.WarmQuery.Manage");
+  const asks = useHasRights("Workspace.WarmQuery.AdHoc");
+  const manages = useHasRights("Workspace.WarmQuery.Manage");
   return (
     <>
       {asks && (
-        <Button icon="code" onClick={() => go(href("queries", ["-", "ad-hoc"]))}>
+        <Button icon="code" onClick={() => navigate(buildHref("queries", ["-", "ad-hoc"]))}>
           Ad-hoc query
         </Button>
       )}
       {manages && (
-        <Button kind="primary" icon="plus" onClick={() => go(href("queries", ["-", "new"]))}>
+        <Button kind="primary" icon="plus" onClick={() => navigate(buildHref("queries", ["-", "new"]))}>
           New query
         </Button>
       )}

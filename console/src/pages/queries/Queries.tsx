@@ -1,8 +1,8 @@
 import { useRef } from "preact/hooks";
 import { Empty } from "@/components/Empty.tsx";
-import type { PageProps } from "@/pages.ts";
-import { useCan } from "@/session/hooks.ts";
-import { noteNavigation } from "@/shell/focus.ts";
+import type { PageProps } from "@/pageProps.ts";
+import { useHasRights } from "@/session/hooks.ts";
+import { recordNavigation } from "@/shell/focus.ts";
 import { Page } from "@/shell/Page.tsx";
 import { AdHoc } from "./AdHoc.tsx";
 import { QueryDetail } from "./detail/QueryDetail.tsx";
@@ -17,10 +17,10 @@ import { LookupRun } from "./run/LookupRun.tsx";
  */
 export default function Queries({ route }: PageProps) {
   const [lookup, view] = route.rest;
-  const reads = useCan("Workspace.Catalog.Read");
-  const executes = useCan("Workspace.WarmQuery.Execute");
-  const asks = useCan("Workspace.WarmQuery.AdHoc");
-  const manages = useCan("Workspace.WarmQuery.Manage");
+  const reads = useHasRights("Workspace.Catalog.Read");
+  const executes = useHasRights("Workspace.WarmQuery.Execute");
+  const asks = useHasRights("Workspace.WarmQuery.AdHoc");
+  const manages = useHasRights("Workspace.WarmQuery.Manage");
   useNotedNavigation(route.rest.join("/"));
   if (lookup === "-") {
     return view === "new" && manages ? (
@@ -28,7 +28,7 @@ export default function Queries({ route }: PageProps) {
     ) : asks ? (
       <AdHoc key="ad-hoc" route={route} />
     ) : (
-      <Closed />
+      <AccessDenied />
     );
   }
   if (reads && lookup !== undefined) {
@@ -44,12 +44,12 @@ export default function Queries({ route }: PageProps) {
   }
   return (
     <Page key="lookup" title="Queries" description="Questions to the plant, in KQL." actions={<ListActions />}>
-      {executes ? <LookupRun route={route} /> : <Blind />}
+      {executes ? <LookupRun route={route} /> : <NoListing />}
     </Page>
   );
 }
 
-function Blind() {
+function NoListing() {
   return (
     <Empty title="Your token does not list queries">
       Choose above what it allows. Listing them needs Workspace.Catalog.Read, running one Workspace.WarmQuery.Execute.
@@ -57,7 +57,7 @@ function Blind() {
   );
 }
 
-function Closed() {
+function AccessDenied() {
   return (
     <Page key="closed" title="Queries">
       <Empty title="Your token does not open this">
@@ -73,6 +73,6 @@ function useNotedNavigation(place: string): void {
   const before = useRef(place);
   if (before.current !== place) {
     before.current = place;
-    noteNavigation();
+    recordNavigation();
   }
 }

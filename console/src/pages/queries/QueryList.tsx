@@ -7,9 +7,9 @@ import { Empty } from "@/components/Empty.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { go, href, type Route } from "@/router/route.ts";
+import { buildHref, navigate, type Route } from "@/router/route.ts";
 import { Page, Panel } from "@/shell/Page.tsx";
-import { type Filter, filtered, type StateFilter, warmQueries } from "./catalogQueries.ts";
+import { type Filter, fetchWarmQueries, filterQueries, type StateFilter } from "./catalogQueries.ts";
 import { ListActions } from "./ListActions.tsx";
 import css from "./QueryList.module.css";
 
@@ -21,7 +21,7 @@ const STATES: readonly { value: StateFilter; label: string }[] = [
 
 /** Every query of the workspace. */
 export function QueryList({ route }: { route: Route }) {
-  const resource = useResource(warmQueries, []);
+  const resource = useResource(fetchWarmQueries, []);
   const filter: Filter = {
     text: route.query.get("text") ?? "",
     state: (route.query.get("state") ?? "") as StateFilter,
@@ -44,7 +44,7 @@ export function QueryList({ route }: { route: Route }) {
 
 function Filtered({ queries, filter }: { queries: readonly WarmQuery[]; filter: Filter }) {
   const surfaces = [...new Set(queries.map((query) => query.surface))].sort();
-  const change = (some: Partial<Filter>) => go(href("queries", [], { ...filter, ...some }), "replace");
+  const change = (some: Partial<Filter>) => navigate(buildHref("queries", [], { ...filter, ...some }), "replace");
   if (queries.length === 0) {
     return (
       <Empty title="There are no queries yet">
@@ -75,9 +75,9 @@ function Filtered({ queries, filter }: { queries: readonly WarmQuery[]; filter: 
       <DataTable
         label="Queries"
         columns={COLUMNS}
-        rows={filtered(queries, filter)}
+        rows={filterQueries(queries, filter)}
         rowKey={(query) => query.lookup}
-        onOpen={(query) => go(href("queries", [query.lookup]))}
+        onOpen={(query) => navigate(buildHref("queries", [query.lookup]))}
         empty={
           <Empty
             title="No query fits"

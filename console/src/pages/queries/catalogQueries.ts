@@ -2,14 +2,14 @@ import { api } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 
 /** Gives every warm query, drafts too; needs Workspace.Catalog.Read. */
-export async function warmQueries(signal?: AbortSignal): Promise<WarmQuery[]> {
+export async function fetchWarmQueries(signal?: AbortSignal): Promise<WarmQuery[]> {
   const options = signal ? { signal } : {};
   return (await api.get<{ warmQueries: WarmQuery[] }>("/oi-api/warm-queries", options)).warmQueries;
 }
 
 /** Gives one of them, undefined where there is none of this lookup; the service has no address for a definition alone. */
-export async function warmQuery(lookup: string, signal?: AbortSignal): Promise<WarmQuery | undefined> {
-  return (await warmQueries(signal)).find((query) => query.lookup === lookup);
+export async function fetchWarmQuery(lookup: string, signal?: AbortSignal): Promise<WarmQuery | undefined> {
+  return (await fetchWarmQueries(signal)).find((query) => query.lookup === lookup);
 }
 
 export type StateFilter = "" | "approved" | "draft";
@@ -22,7 +22,7 @@ export interface Filter {
 }
 
 /** Keeps the queries that fit: each word of the text stands somewhere in name, lookup, path, description or KQL. */
-export function filtered(queries: readonly WarmQuery[], filter: Filter): WarmQuery[] {
+export function filterQueries(queries: readonly WarmQuery[], filter: Filter): WarmQuery[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   return queries.filter((query) => {
     const text = [query.name, query.lookup, query.apiPath, query.description, query.kql].join("\n").toLowerCase();

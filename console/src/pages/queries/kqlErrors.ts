@@ -16,11 +16,11 @@ const FIELDS = ["query", "kql", "Query"];
 const POSITION = /\s*\[line:position=\d+:\d+\]/;
 
 /** Gives what an error says of the query's text; undefined where it is about something else. */
-export function kqlErrorOf(error: unknown): KqlError | undefined {
+export function toKqlError(error: unknown): KqlError | undefined {
   if (!(error instanceof ApiError)) {
     return undefined;
   }
-  const message = FIELDS.map((field) => error.of(field)).find((text) => text !== undefined);
+  const message = FIELDS.map((field) => error.fieldMessage(field)).find((text) => text !== undefined);
   const { line, column } = error.members;
   const placed = typeof line === "number" && typeof column === "number";
   if (message === undefined && !placed && error.code !== "QUERY_NOT_READ_ONLY") {
@@ -31,13 +31,13 @@ export function kqlErrorOf(error: unknown): KqlError | undefined {
 }
 
 /** What a notice says in place of an error that stands at the editor already; undefined where the notice is to tell it. */
-export function toldAtEditor(error: unknown): string | undefined {
+export function summarizeError(error: unknown): string | undefined {
   const alone = error instanceof ApiError && error.errors.length <= 1;
-  return alone && kqlErrorOf(error) ? "The query is not accepted; the reason stands below its text." : undefined;
+  return alone && toKqlError(error) ? "The query is not accepted; the reason stands below its text." : undefined;
 }
 
 /** Where in a text a place is, counted from 0; past the end of a line it is that end. */
-export function offsetOf(text: string, place: Place): number {
+export function computeOffset(text: string, place: Place): number {
   const lines = text.split("\n");
   const before = lines.slice(0, place.line - 1).reduce((sum, line) => sum + line.length + 1, 0);
   const length = lines[place.line - 1]?.length ?? 0;
@@ -45,11 +45,11 @@ export function offsetOf(text: string, place: Place): number {
 }
 
 /** How many characters wide a line is up to a column, where each tab leads to the next multiple of `tabs`. */
-export function widthBefore(line: string, column: number, tabs: number): number {
+export function measureColumn(line: string, column: number, tabs: number): number {
   return [...line.slice(0, column - 1)].reduce((at, each) => (each === "\t" ? at - (at % tabs) + tabs : at + 1), 0);
 }
 
 /** How long the word is that starts at a column; one character at least. */
-export function wordAt(line: string, column: number): number {
+export function measureWord(line: string, column: number): number {
   return /^[\w-]+/.exec(line.slice(column - 1))?.[0].length ?? 1;
 }

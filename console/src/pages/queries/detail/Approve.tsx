@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
-import { ApiError, api, at, isOutdated } from "@/api/index.ts";
+import { ApiError, api, formatPath, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { Notice } from "@/components/Notice.tsx";
-import { UnseenWarning } from "@/components/Seen.tsx";
-import { toast } from "@/components/toasts.ts";
-import { plain } from "@/format.ts";
-import { useCan, useWho } from "@/session/hooks.ts";
+import { showToast } from "@/components/toasts.ts";
+import { InvisibleWarning } from "@/components/VisibleText.tsx";
+import { formatPlain } from "@/format.ts";
+import { useHasRights, useIdentity } from "@/session/hooks.ts";
 import { Changes } from "./Changes.tsx";
 import css from "./Facts.module.css";
 import { Refusal } from "./Refusal.tsx";
@@ -20,7 +20,7 @@ interface Props {
 
 /** Releases somebody else's draft. Where that cannot be, the reason stands beside the button. */
 export function Approve({ query, onChanged }: Props) {
-  const approves = useCan("Workspace.WarmQuery.Approve");
+  const approves = useHasRights("Workspace.WarmQuery.Approve");
   const reason = useReason(query);
   const [asking, setAsking] = useState(false);
   if (!approves || query.approval) {
@@ -39,7 +39,7 @@ export function Approve({ query, onChanged }: Props) {
 
 /** Why the reader may not approve a draft; undefined where they may. */
 function useReason(query: WarmQuery): string | undefined {
-  const { principal } = useWho();
+  const { principal } = useIdentity();
   if (principal === null) {
     return "A token of a service has no identity, so it approves nothing.";
   }
@@ -49,7 +49,7 @@ function useReason(query: WarmQuery): string | undefined {
 }
 
 function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void }) {
-  const proves = useCan("Workspace.Provenance.Read");
+  const proves = useHasRights("Workspace.Provenance.Read");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const close = () => {
@@ -63,8 +63,8 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
     try {
       // Nobody approves a text that they have not seen.
       const headers = { "If-Match": query.etag };
-      await api.post(at`/oi-api/warm-queries/${query.lookup}/approve`, undefined, { headers });
-      toast(`“${query.name}” is approved`);
+      await api.post(formatPath`/oi-api/warm-queries/${query.lookup}/approve`, undefined, { headers });
+      showToast(`“${query.name}” is approved`);
       onChanged();
       onClose();
     } catch (failure) {
@@ -91,7 +91,7 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
           {query.editedBy} edited it last. Once approved it answers everybody who may run queries, under your name; the
           audit log records that.
         </p>
-        <UnseenWarning texts={textsOf(query)} />
+        <InvisibleWarning texts={listTexts(query)} />
         <CodeBlock code={query.kql.trimEnd()} label={`KQL of ${query.name}`} />
         {proves && <Changes query={query} />}
         {error !== undefined && <Refusal error={error} undone="approved" onLook={close} />}
@@ -102,8 +102,8 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
 }
 
 /** All that an author wrote. */
-function textsOf(query: WarmQuery): string[] {
-  const parameters = query.parameters.flatMap((each) => [each.name, plain(each.default)]);
+function listTexts(query: WarmQuery): string[] {
+  const parameters = query.parameters.flatMap((each) => [each.name, formatPlain(each.default)]);
   return [query.name, query.description ?? "", query.kql, ...parameters];
 }
 

@@ -4,15 +4,15 @@ import { JsonDiff } from "@/components/JsonDiff.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { useResource } from "@/components/useResource.ts";
 import css from "./Facts.module.css";
-import { historyOf } from "./historyOf.ts";
+import { fetchHistory } from "./queryHistory.ts";
 
 /** What a draft changes of the text that was approved last, as the audit log has it. */
 export function Changes({ query }: { query: WarmQuery }) {
-  const resource = useResource((signal) => historyOf(query.lookup, signal), [query.lookup, query.updatedAt]);
+  const resource = useResource((signal) => fetchHistory(query.lookup, signal), [query.lookup, query.updatedAt]);
   return (
     <Loaded resource={resource} rows={2}>
       {({ events, whole }) => {
-        const states = statesOf(events);
+        const states = listStates(events);
         const newest = states[0];
         const approved = states.find((state) => state.approval !== null);
         if (approved === undefined || newest === undefined) {
@@ -20,8 +20,8 @@ export function Changes({ query }: { query: WarmQuery }) {
         }
         return (
           <section class={css.stack} aria-label="Changes since the last approval">
-            <h3>Changed since {approverOf(approved)} approved it</h3>
-            <JsonDiff before={judged(approved)} after={judged(newest)} />
+            <h3>Changed since {findApprover(approved)} approved it</h3>
+            <JsonDiff before={removeApproval(approved)} after={removeApproval(newest)} />
           </section>
         );
       }}
@@ -32,19 +32,19 @@ export function Changes({ query }: { query: WarmQuery }) {
 type State = Record<string, unknown>;
 
 /** The query's states since it was made, newest first; a removed one of the same lookup was another query. */
-function statesOf(events: readonly AuditEvent[]): State[] {
+function listStates(events: readonly AuditEvent[]): State[] {
   const removed = events.findIndex((event) => event.AfterState === undefined);
   const life = removed < 0 ? events : events.slice(0, removed);
   return life.flatMap((event) => (event.AfterState ? [event.AfterState] : []));
 }
 
-function approverOf({ approval }: State): string {
+function findApprover({ approval }: State): string {
   return typeof approval === "object" && approval !== null && "approvedBy" in approval
     ? String(approval.approvedBy)
     : "";
 }
 
 /** What an approver judges: all but the approval itself. */
-function judged({ approval: _, ...rest }: State): State {
+function removeApproval({ approval: _, ...rest }: State): State {
   return rest;
 }

@@ -1,8 +1,8 @@
 import type { WarmQuery } from "@/api/queries.ts";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
-import { Seen } from "@/components/Seen.tsx";
+import { VisibleText } from "@/components/VisibleText.tsx";
 import { Panel } from "@/shell/Page.tsx";
-import { defaultText, isRequired } from "../run/parameters.ts";
+import { formatDefault, isRequired } from "../run/parameters.ts";
 import css from "./Facts.module.css";
 
 /** What a query asks, takes and gives. */
@@ -20,7 +20,11 @@ export function Definition({ query }: { query: WarmQuery }) {
           ) : (
             <Rows
               heads={["Name", "Type", "Default"]}
-              rows={query.parameters.map((each) => [each.name, each.type, isRequired(each) ? "needed" : shown(each)])}
+              rows={query.parameters.map((each) => [
+                each.name,
+                each.type,
+                isRequired(each) ? "needed" : describeDefault(each),
+              ])}
             />
           )}
         </Panel>
@@ -36,8 +40,8 @@ export function Definition({ query }: { query: WarmQuery }) {
   );
 }
 
-function shown(parameter: WarmQuery["parameters"][number]): string {
-  return parameter.default === null ? "null" : defaultText(parameter) || "empty";
+function describeDefault(parameter: WarmQuery["parameters"][number]): string {
+  return parameter.default === null ? "null" : formatDefault(parameter) || "empty";
 }
 
 function Rows({ heads, rows }: { heads: readonly string[]; rows: readonly (readonly string[])[] }) {
@@ -60,7 +64,7 @@ function Rows({ heads, rows }: { heads: readonly string[]; rows: readonly (reado
             </th>
             {cells.map((cell, index) => (
               <td key={heads[index]}>
-                <Seen text={cell} />
+                <VisibleText text={cell} />
               </td>
             ))}
           </tr>

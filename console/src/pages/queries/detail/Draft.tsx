@@ -1,18 +1,18 @@
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
-import { go, href } from "@/router/route.ts";
-import { useCan } from "@/session/hooks.ts";
+import { buildHref, navigate } from "@/router/route.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
-import { keepKql } from "../kept.ts";
-import { declared } from "./declared.ts";
+import { rememberKql } from "../rememberedKql.ts";
+import { declareParameters } from "./declaredParameters.ts";
 
 /** Why a draft does not run, and how to try its KQL all the same. */
 export function Draft({ query }: { query: WarmQuery }) {
-  const asks = useCan("Workspace.WarmQuery.AdHoc");
+  const asks = useHasRights("Workspace.WarmQuery.AdHoc");
   const attempt = () => {
-    keepKql(declared(query));
-    go(href("queries", ["-", "ad-hoc"]));
+    rememberKql(declareParameters(query));
+    navigate(buildHref("queries", ["-", "ad-hoc"]));
   };
   return (
     <Panel>

@@ -6,16 +6,16 @@ import { JsonDiff } from "@/components/JsonDiff.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { Time } from "@/components/Time.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { useCan } from "@/session/hooks.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import css from "./Facts.module.css";
-import { historyOf, recordLink } from "./historyOf.ts";
+import { buildRecordLink, fetchHistory } from "./queryHistory.ts";
 
 /** How a query came about: its audit events, newest first, as far as the token shows them. */
 export function History({ query }: { query: WarmQuery }) {
-  return useCan("Workspace.Provenance.Read") ? <Events query={query} /> : <Known query={query} />;
+  return useHasRights("Workspace.Provenance.Read") ? <Events query={query} /> : <KnownFacts query={query} />;
 }
 
-function Known({ query }: { query: WarmQuery }) {
+function KnownFacts({ query }: { query: WarmQuery }) {
   return (
     <Empty title="Your token does not read the audit log">
       Known without it: made <Time at={query.createdAt} />, edited last by {query.editedBy}{" "}
@@ -26,7 +26,7 @@ function Known({ query }: { query: WarmQuery }) {
 
 function Events({ query }: { query: WarmQuery }) {
   const resource = useResource(
-    (signal) => historyOf(query.lookup, signal),
+    (signal) => fetchHistory(query.lookup, signal),
     [query.lookup, query.updatedAt, query.approval?.approvedAt],
   );
   return (
@@ -61,7 +61,7 @@ function Event({ event }: { event: AuditEvent }) {
         <Status tone={TONES[verb] ?? "neutral"}>{verb}</Status>
         <span>{event.UserID}</span>
         <Time at={event.Timestamp} />
-        <a class={css.record} href={recordLink(event)}>
+        <a class={css.record} href={buildRecordLink(event)}>
           record {event.RecordID}
         </a>
       </div>

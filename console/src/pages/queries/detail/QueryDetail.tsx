@@ -5,10 +5,10 @@ import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { Tabs } from "@/components/Tabs.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { go, href, type Route } from "@/router/route.ts";
-import { useCan } from "@/session/hooks.ts";
+import { buildHref, navigate, type Route } from "@/router/route.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import { Page, Panel } from "@/shell/Page.tsx";
-import { warmQuery } from "../catalogQueries.ts";
+import { fetchWarmQuery } from "../catalogQueries.ts";
 import { WarmRun } from "../run/WarmRun.tsx";
 import { Approve } from "./Approve.tsx";
 import { Definition } from "./Definition.tsx";
@@ -21,7 +21,7 @@ type View = "run" | "definition" | "history";
 
 /** One query: run it, read it, see how it came about. */
 export function QueryDetail({ lookup, route }: { lookup: string; route: Route }) {
-  const resource = useResource((signal) => warmQuery(lookup, signal), [lookup]);
+  const resource = useResource((signal) => fetchWarmQuery(lookup, signal), [lookup]);
   const query = resource.data;
   const found = resource.loading || resource.error !== undefined || query !== undefined;
   return (
@@ -37,7 +37,7 @@ export function QueryDetail({ lookup, route }: { lookup: string; route: Route })
       ) : (
         <Empty
           title="There is no query with this lookup"
-          action={<Button onClick={() => go(href("queries"))}>All queries</Button>}
+          action={<Button onClick={() => navigate(buildHref("queries"))}>All queries</Button>}
         >
           It may have been removed. The audit log tells by whom.
         </Empty>
@@ -47,12 +47,12 @@ export function QueryDetail({ lookup, route }: { lookup: string; route: Route })
 }
 
 function Actions({ query, onChanged }: { query: WarmQuery; onChanged: () => void }) {
-  const manages = useCan("Workspace.WarmQuery.Manage");
+  const manages = useHasRights("Workspace.WarmQuery.Manage");
   return (
     <>
       {manages && <Remove query={query} onChanged={onChanged} />}
       {manages && (
-        <Button icon="pencil" onClick={() => go(href("queries", [query.lookup, "edit"]))}>
+        <Button icon="pencil" onClick={() => navigate(buildHref("queries", [query.lookup, "edit"]))}>
           Edit
         </Button>
       )}
@@ -62,7 +62,7 @@ function Actions({ query, onChanged }: { query: WarmQuery; onChanged: () => void
 }
 
 function Views({ query, route }: { query: WarmQuery; route: Route }) {
-  const executes = useCan("Workspace.WarmQuery.Execute");
+  const executes = useHasRights("Workspace.WarmQuery.Execute");
   const [chosen, setChosen] = useState<View>(query.approval && executes ? "run" : "definition");
   const views: readonly { id: View; title: string }[] = [
     ...(executes ? [{ id: "run" as const, title: "Run" }] : []),

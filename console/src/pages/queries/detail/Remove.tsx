@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
-import { api, at, isOutdated } from "@/api/index.ts";
+import { api, formatPath, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
-import { toast } from "@/components/toasts.ts";
-import { go, href } from "@/router/route.ts";
+import { showToast } from "@/components/toasts.ts";
+import { buildHref, navigate } from "@/router/route.ts";
 import { Refusal } from "./Refusal.tsx";
 
 interface Props {
@@ -35,9 +35,9 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
   const remove = async () => {
     setBusy(true);
     try {
-      await api.delete(at`/oi-api/warm-queries/${query.lookup}`, { headers: { "If-Match": query.etag } });
-      toast(`“${query.name}” is deleted`);
-      go(href("queries"));
+      await api.delete(formatPath`/oi-api/warm-queries/${query.lookup}`, { headers: { "If-Match": query.etag } });
+      showToast(`“${query.name}” is deleted`);
+      navigate(buildHref("queries"));
     } catch (failure) {
       setError(failure);
       setBusy(false);

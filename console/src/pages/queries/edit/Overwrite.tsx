@@ -3,13 +3,13 @@ import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { JsonDiff } from "@/components/JsonDiff.tsx";
 import { Time } from "@/components/Time.tsx";
-import { bodyOf, type QueryDraft } from "./draft.ts";
+import { type QueryDraft, toBody } from "./draft.ts";
 import css from "./QueryEditor.module.css";
-import { type Overtaken, sentAs } from "./saving.ts";
+import { type EditConflict, toSentBody } from "./saving.ts";
 
 interface Props {
   draft: QueryDraft;
-  overtaken: Overtaken;
+  overtaken: EditConflict;
   onClose: () => void;
   onOverwrite: () => void;
   /** Goes on with what stands now, in place of the draft. */
@@ -46,7 +46,7 @@ export function Overwrite({ draft, overtaken: { now }, onClose, onOverwrite, onT
               )}
               . Nothing of yours is stored yet. This is what saving yours would change of what stands now:
             </p>
-            <JsonDiff before={sentAs(now)} after={bodyOf(draft)} />
+            <JsonDiff before={toSentBody(now)} after={toBody(draft)} />
           </>
         ) : (
           <p>Nothing of yours is stored yet. Saving it makes the query anew, as a draft.</p>

@@ -1,6 +1,6 @@
 import { Button } from "@/components/Button.tsx";
 import { Checkbox, Field, Select } from "@/components/Field.tsx";
-import { newParameter, type ParameterDraft, TYPES } from "./draft.ts";
+import { createParameter, type ParameterDraft, TYPES } from "./draft.ts";
 import css from "./QueryEditor.module.css";
 
 interface Props {
@@ -32,7 +32,7 @@ export function Parameters({ parameters, onChange, failing }: Props) {
         ))}
       </ol>
       <div>
-        <Button icon="plus" onClick={() => onChange([...parameters, newParameter()])}>
+        <Button icon="plus" onClick={() => onChange([...parameters, createParameter()])}>
           Add a parameter
         </Button>
       </div>

@@ -3,24 +3,24 @@ import { Loaded } from "@/components/Loaded.tsx";
 import { useResource } from "@/components/useResource.ts";
 import type { Route } from "@/router/route.ts";
 import { Page } from "@/shell/Page.tsx";
-import { warmQuery } from "../catalogQueries.ts";
-import { keptKql } from "../kept.ts";
-import { draftOf, newDraft } from "./draft.ts";
+import { fetchWarmQuery } from "../catalogQueries.ts";
+import { recallKql } from "../rememberedKql.ts";
+import { createDraft, toDraft } from "./draft.ts";
 import { QueryForm } from "./QueryForm.tsx";
 
 /** Writes a new query, with the text of the ad-hoc editor where the reader comes from there. */
 export function NewQuery({ route }: { route: Route }) {
-  const kql = route.query.get("from") === "ad-hoc" ? keptKql() : undefined;
+  const kql = route.query.get("from") === "ad-hoc" ? recallKql() : undefined;
   return (
     <Page title="New query" description="It is a draft until somebody else approves it.">
-      <QueryForm begin={newDraft(kql)} stands={null} />
+      <QueryForm begin={createDraft(kql)} stands={null} />
     </Page>
   );
 }
 
 /** Changes a query; it is a draft again then. */
 export function EditQuery({ lookup }: { lookup: string }) {
-  const resource = useResource((signal) => warmQuery(lookup, signal).then((query) => query ?? null), [lookup]);
+  const resource = useResource((signal) => fetchWarmQuery(lookup, signal).then((query) => query ?? null), [lookup]);
   return (
     <Page
       title="Edit query"
@@ -31,7 +31,7 @@ export function EditQuery({ lookup }: { lookup: string }) {
           query === null ? (
             <Empty title="There is no query with this lookup">It may have been removed.</Empty>
           ) : (
-            <QueryForm key={query.etag} begin={draftOf(query)} stands={query} />
+            <QueryForm key={query.etag} begin={toDraft(query)} stands={query} />
           )
         }
       </Loaded>

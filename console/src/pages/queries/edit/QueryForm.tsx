@@ -4,19 +4,19 @@ import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
 import { Field } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
-import { toast } from "@/components/toasts.ts";
-import { useUnsaved } from "@/router/leaving.ts";
-import { go, href } from "@/router/route.ts";
-import { useCan } from "@/session/hooks.ts";
+import { showToast } from "@/components/toasts.ts";
+import { buildHref, navigate } from "@/router/route.ts";
+import { useUnsavedWarning } from "@/router/unsaved.ts";
+import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { KqlEditor } from "../KqlEditor.tsx";
-import { kqlErrorOf, toldAtEditor } from "../kqlErrors.ts";
-import { draftOf, type QueryDraft } from "./draft.ts";
+import { summarizeError, toKqlError } from "../kqlErrors.ts";
+import { type QueryDraft, toDraft } from "./draft.ts";
 import { Overwrite } from "./Overwrite.tsx";
 import { Parameters } from "./Parameters.tsx";
 import css from "./QueryEditor.module.css";
 import { SurfaceInput } from "./SurfaceInput.tsx";
-import { differs, type Overtaken, storeChange, storeNew } from "./saving.ts";
+import { type EditConflict, hasChanges, storeChange, storeNew } from "./saving.ts";
 
 interface Props {
   /** What the form begins with. */
@@ -33,16 +33,16 @@ export function QueryForm({ begin, stands }: Props) {
   const [draft, setDraft] = useState(begin);
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
-  const [overtaken, setOvertaken] = useState<Overtaken>();
+  const [overtaken, setOvertaken] = useState<EditConflict>();
   const [saved, setSaved] = useState(false);
-  useUnsaved(!saved && differs(draft, start));
+  useUnsavedWarning(!saved && hasChanges(draft, start));
   const change = (some: Partial<QueryDraft>) => setDraft((before) => ({ ...before, ...some }));
-  const failing = (field: string) => (error instanceof ApiError ? error.of(field) : undefined);
-  const reads = useCan("Workspace.Catalog.Read");
-  const back = isNew ? href("queries") : href("queries", [draft.lookup]);
+  const failing = (field: string) => (error instanceof ApiError ? error.fieldMessage(field) : undefined);
+  const reads = useHasRights("Workspace.Catalog.Read");
+  const back = isNew ? buildHref("queries") : buildHref("queries", [draft.lookup]);
   useEffect(() => {
     if (saved) {
-      go(reads ? href("queries", [draft.lookup.trim()]) : href("queries"));
+      navigate(reads ? buildHref("queries", [draft.lookup.trim()]) : buildHref("queries"));
     }
   }, [saved]);
   const save = async (over: WarmQuery | null) => {
@@ -56,7 +56,7 @@ export function QueryForm({ begin, stands }: Props) {
         setBusy(false);
         return;
       }
-      toast(`“${draft.name.trim()}” is a draft now`);
+      showToast(`“${draft.name.trim()}” is a draft now`);
       setSaved(true);
     } catch (failure) {
       setError(failure);
@@ -72,8 +72,8 @@ export function QueryForm({ begin, stands }: Props) {
   const take = (theirs: WarmQuery) => {
     setOvertaken(undefined);
     setSeen(theirs);
-    setStart(draftOf(theirs));
-    setDraft(draftOf(theirs));
+    setStart(toDraft(theirs));
+    setDraft(toDraft(theirs));
   };
   return (
     <form class={css.form} onSubmit={submit} noValidate>
@@ -92,7 +92,7 @@ export function QueryForm({ begin, stands }: Props) {
             label="Name"
             value={draft.name}
             onInput={(name) => change({ name })}
-            error={failing("name") ?? taken(error, "WARM_QUERY_NAME_TAKEN")}
+            error={failing("name") ?? toLookupError(error, "WARM_QUERY_NAME_TAKEN")}
           />
           <SurfaceInput value={draft.surface} onChange={(surface) => change({ surface })} error={failing("surface")} />
           <Field
@@ -101,7 +101,7 @@ export function QueryForm({ begin, stands }: Props) {
             hint="a second address, such as cooling/pressure; may be empty"
             value={draft.apiPath}
             onInput={(apiPath) => change({ apiPath })}
-            error={failing("apiPath") ?? taken(error, "WARM_QUERY_PATH_TAKEN")}
+            error={failing("apiPath") ?? toLookupError(error, "WARM_QUERY_PATH_TAKEN")}
           />
           <Field
             label="Seconds to keep answers"
@@ -123,7 +123,7 @@ export function QueryForm({ begin, stands }: Props) {
         <Parameters parameters={draft.parameters} onChange={(parameters) => change({ parameters })} failing={failing} />
       </Panel>
       <Panel title="What it asks">
-        <KqlEditor rows={14} value={draft.kql} onInput={(kql) => change({ kql })} error={kqlErrorOf(error)} />
+        <KqlEditor rows={14} value={draft.kql} onInput={(kql) => change({ kql })} error={toKqlError(error)} />
       </Panel>
       {overtaken && (
         <Overwrite
@@ -134,17 +134,17 @@ export function QueryForm({ begin, stands }: Props) {
           onTake={take}
         />
       )}
-      {error !== undefined && <ErrorNotice error={error} instead={toldAtEditor(error)} />}
+      {error !== undefined && <ErrorNotice error={error} instead={summarizeError(error)} />}
       <div class={css.actions}>
         <Button kind="primary" type="submit" busy={busy}>
           Save as a draft
         </Button>
-        <Button onClick={() => go(back)}>Cancel</Button>
+        <Button onClick={() => navigate(back)}>Cancel</Button>
       </div>
     </form>
   );
 }
 
-function taken(error: unknown, code: string): string | undefined {
+function toLookupError(error: unknown, code: string): string | undefined {
   return error instanceof ApiError && error.code === code ? error.detail : undefined;
 }

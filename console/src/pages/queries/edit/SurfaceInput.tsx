@@ -1,8 +1,8 @@
 import { api } from "@/api/index.ts";
-import { surfaces } from "@/api/plant.ts";
+import { fetchSurfaces } from "@/api/plant.ts";
 import { Field, Select } from "@/components/Field.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { useCan } from "@/session/hooks.ts";
+import { useHasRights } from "@/session/hooks.ts";
 
 interface Props {
   value: string;
@@ -12,17 +12,17 @@ interface Props {
 
 /** The surface that a query belongs to: chosen where the token lists them, else typed. */
 export function SurfaceInput(props: Props) {
-  return useCan("Workspace.Catalog.Read") ? <Chosen {...props} /> : <Typed {...props} />;
+  return useHasRights("Workspace.Catalog.Read") ? <SurfaceSelect {...props} /> : <TypedSurface {...props} />;
 }
 
-function Typed({ value, onChange, error }: Props) {
+function TypedSurface({ value, onChange, error }: Props) {
   return <Field label="Surface" mono hint="its lookup" value={value} onInput={onChange} error={error} />;
 }
 
-function Chosen(props: Props) {
-  const { data, error } = useResource((signal) => surfaces(api, signal), []);
+function SurfaceSelect(props: Props) {
+  const { data, error } = useResource((signal) => fetchSurfaces(api, signal), []);
   if (error !== undefined) {
-    return <Typed {...props} />;
+    return <TypedSurface {...props} />;
   }
   const options = (data ?? []).map(({ id, name }) => ({ value: id, label: name === id ? id : `${name} (${id})` }));
   const known = options.some((option) => option.value === props.value);

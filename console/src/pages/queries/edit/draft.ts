@@ -1,5 +1,5 @@
 import type { QueryParameter, WarmQuery } from "@/api/queries.ts";
-import { defaultText, isRequired } from "../run/parameters.ts";
+import { formatDefault, isRequired } from "../run/parameters.ts";
 
 export const TYPES = [
   "string",
@@ -52,17 +52,17 @@ const NEW: QueryDraft = {
 let lastId = 0;
 
 /** An empty form, or one with a text that was tried out. */
-export function newDraft(kql: string | undefined): QueryDraft {
+export function createDraft(kql: string | undefined): QueryDraft {
   return { ...NEW, kql: kql ?? NEW.kql };
 }
 
-export function newParameter(): ParameterDraft {
+export function createParameter(): ParameterDraft {
   lastId += 1;
   return { id: lastId, name: "", type: "string", required: false, fallback: "" };
 }
 
 /** A stored query as a form. */
-export function draftOf(query: WarmQuery): QueryDraft {
+export function toDraft(query: WarmQuery): QueryDraft {
   return {
     lookup: query.lookup,
     name: query.name,
@@ -72,17 +72,17 @@ export function draftOf(query: WarmQuery): QueryDraft {
     cacheSeconds: query.cacheSeconds === 0 ? "" : String(query.cacheSeconds),
     kql: query.kql,
     parameters: query.parameters.map((each) => ({
-      ...newParameter(),
+      ...createParameter(),
       name: each.name,
       type: each.type,
       required: isRequired(each),
-      fallback: defaultText(each),
+      fallback: formatDefault(each),
     })),
   };
 }
 
 /** The body of a PUT; what is left empty and may be left out is. */
-export function bodyOf(draft: QueryDraft): Record<string, unknown> {
+export function toBody(draft: QueryDraft): Record<string, unknown> {
   return {
     name: draft.name.trim(),
     surface: draft.surface,
@@ -91,17 +91,17 @@ export function bodyOf(draft: QueryDraft): Record<string, unknown> {
     ...(draft.apiPath.trim() === "" ? {} : { apiPath: draft.apiPath.trim() }),
     // What is no whole number goes as text, so that the service says what is wrong with it.
     cacheSeconds: /^\d{0,9}$/.test(draft.cacheSeconds.trim()) ? Number(draft.cacheSeconds) : draft.cacheSeconds,
-    parameters: draft.parameters.map(parameterOf),
+    parameters: draft.parameters.map(toParameter),
   };
 }
 
-function parameterOf(draft: ParameterDraft): QueryParameter {
+function toParameter(draft: ParameterDraft): QueryParameter {
   const parameter = { name: draft.name.trim(), type: draft.type };
-  return draft.required ? parameter : { ...parameter, default: fallbackOf(draft.type, draft.fallback) };
+  return draft.required ? parameter : { ...parameter, default: parseDefault(draft.type, draft.fallback) };
 }
 
 /** The default as JSON of its type; what does not read as such goes as text, and the service judges it. */
-function fallbackOf(type: string, text: string): unknown {
+function parseDefault(type: string, text: string): unknown {
   if (type === "string") {
     return text;
   }
@@ -109,11 +109,11 @@ function fallbackOf(type: string, text: string): unknown {
   if (trimmed === "") {
     return null;
   }
-  const value = type === "datetime" || type === "timespan" || type === "guid" ? trimmed : parsed(trimmed);
+  const value = type === "datetime" || type === "timespan" || type === "guid" ? trimmed : parseJson(trimmed);
   return typeof value === "number" && String(value) !== trimmed ? trimmed : value;
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

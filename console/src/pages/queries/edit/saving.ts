@@ -1,11 +1,11 @@
 // Saving a query without losing what somebody else saved meanwhile.
-import { ApiError, api, at, isOutdated } from "@/api/index.ts";
+import { ApiError, api, formatPath, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
-import { warmQuery } from "../catalogQueries.ts";
-import { bodyOf, draftOf, type QueryDraft } from "./draft.ts";
+import { fetchWarmQuery } from "../catalogQueries.ts";
+import { type QueryDraft, toBody, toDraft } from "./draft.ts";
 
 /** Somebody changed the query meanwhile: what stands now, null where it was removed. */
-export interface Overtaken {
+export interface EditConflict {
   now: WarmQuery | null;
 }
 
@@ -18,10 +18,10 @@ export interface Overtaken {
 async function store(draft: QueryDraft, seen: WarmQuery | null): Promise<void> {
   const lookup = draft.lookup.trim();
   if (lookup === "") {
-    throw failed("lookup", "is needed");
+    throw createFieldError("lookup", "is needed");
   }
   const headers: Record<string, string> = seen ? { "If-Match": seen.etag } : { "If-None-Match": "*" };
-  await api.put(at`/oi-api/warm-queries/${lookup}`, bodyOf(draft), { headers });
+  await api.put(formatPath`/oi-api/warm-queries/${lookup}`, toBody(draft), { headers });
 }
 
 /** Stores a new query; its lookup is nobody's yet. */
@@ -30,7 +30,9 @@ export async function storeNew(draft: QueryDraft): Promise<undefined> {
     await store(draft, null);
     return undefined;
   } catch (error) {
-    throw isOutdated(error) ? failed("lookup", "is another query's; choose another, or edit that one") : error;
+    throw isOutdated(error)
+      ? createFieldError("lookup", "is another query's; choose another, or edit that one")
+      : error;
   }
 }
 
@@ -40,7 +42,7 @@ export async function storeNew(draft: QueryDraft): Promise<undefined> {
  * @returns what somebody else made of the query meanwhile, and then nothing is stored; undefined once it is stored
  * @throws ApiError where a field fails, or what somebody else made cannot be read yet
  */
-export async function storeChange(draft: QueryDraft, seen: WarmQuery | null): Promise<Overtaken | undefined> {
+export async function storeChange(draft: QueryDraft, seen: WarmQuery | null): Promise<EditConflict | undefined> {
   try {
     await store(draft, seen);
     return undefined;
@@ -48,7 +50,7 @@ export async function storeChange(draft: QueryDraft, seen: WarmQuery | null): Pr
     if (!isOutdated(error)) {
       throw error;
     }
-    const now = (await warmQuery(draft.lookup)) ?? null;
+    const now = (await fetchWarmQuery(draft.lookup)) ?? null;
     if (now?.etag === seen?.etag) {
       // Another instance's list is some seconds behind: it has nothing newer to show yet.
       throw error;
@@ -58,15 +60,15 @@ export async function storeChange(draft: QueryDraft, seen: WarmQuery | null): Pr
 }
 
 /** Whether a form holds something else than it began with. */
-export function differs(draft: QueryDraft, start: QueryDraft): boolean {
-  return draft.lookup !== start.lookup || JSON.stringify(bodyOf(draft)) !== JSON.stringify(bodyOf(start));
+export function hasChanges(draft: QueryDraft, start: QueryDraft): boolean {
+  return draft.lookup !== start.lookup || JSON.stringify(toBody(draft)) !== JSON.stringify(toBody(start));
 }
 
 /** A stored query as it would be sent, to compare with a draft. */
-export function sentAs(query: WarmQuery): Record<string, unknown> {
-  return bodyOf(draftOf(query));
+export function toSentBody(query: WarmQuery): Record<string, unknown> {
+  return toBody(toDraft(query));
 }
 
-function failed(field: string, message: string): ApiError {
+function createFieldError(field: string, message: string): ApiError {
   return new ApiError({ status: 0, code: "NOT_SENT", detail: `${field} ${message}`, errors: [{ field, message }] });
 }

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 import { ApiError } from "@/api/index.ts";
 import { Field, Select } from "@/components/Field.tsx";
-import { count } from "@/format.ts";
-import { DEFAULT_LIMIT, type Extent, MOST_ROWS } from "./ask.ts";
+import { formatCount } from "@/format.ts";
+import { DEFAULT_LIMIT, type Extent, MAX_ROWS } from "./queryCall.ts";
 import { isPreset, PRESETS } from "./timeRanges.ts";
 
 interface Props {
@@ -28,7 +28,7 @@ export function ExtentInputs({ extent, onChange, error }: Props) {
         value={own ? OWN : extent.timeRange}
         options={[...PRESETS, { value: OWN, label: "Other…" }]}
         onChange={choose}
-        error={own ? undefined : failing?.of("timeRange")}
+        error={own ? undefined : failing?.fieldMessage("timeRange")}
       />
       {own && (
         <Field
@@ -37,15 +37,15 @@ export function ExtentInputs({ extent, onChange, error }: Props) {
           hint="ISO 8601, such as PT90M or P2DT12H"
           value={extent.timeRange}
           onInput={(timeRange) => onChange({ ...extent, timeRange })}
-          error={failing?.of("timeRange")}
+          error={failing?.fieldMessage("timeRange")}
         />
       )}
       <Field
-        label={`Most rows, to ${count(MOST_ROWS)}`}
+        label={`Most rows, to ${formatCount(MAX_ROWS)}`}
         placeholder={DEFAULT_LIMIT}
         value={extent.limit}
         onInput={(limit) => onChange({ ...extent, limit })}
-        error={failing?.of("limit")}
+        error={failing?.fieldMessage("limit")}
       />
     </>
   );

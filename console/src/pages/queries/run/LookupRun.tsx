@@ -4,22 +4,22 @@ import { Button } from "@/components/Button.tsx";
 import { Field, TextArea } from "@/components/Field.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import type { Route } from "@/router/route.ts";
-import { type Extent, warmAsk } from "./ask.ts";
 import { ExtentInputs } from "./ExtentInputs.tsx";
-import { pairsOf } from "./pairs.ts";
+import { parsePairs } from "./pairs.ts";
+import { buildWarmCall, type Extent } from "./queryCall.ts";
 import { RunForm } from "./RunForm.tsx";
 import { useRun } from "./useRun.ts";
-import { extentIn } from "./WarmRun.tsx";
+import { parseExtent } from "./WarmRun.tsx";
 
 /** For tokens that may run queries but not list them: the lookup and the parameters are typed. */
 export function LookupRun({ route }: { route: Route }) {
   const [lookup, setLookup] = useState(route.rest[0] === "-" ? "" : route.rest.join("/"));
   const [text, setText] = useState("");
-  const [extent, setExtent] = useState<Extent>(() => extentIn(route.query));
+  const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));
   const [open, setOpen] = useState(false);
   const run = useRun();
-  const pairs = pairsOf(text);
-  const ask = warmAsk(lookup.trim(), pairs, extent);
+  const pairs = parsePairs(text);
+  const ask = buildWarmCall(lookup.trim(), pairs, extent);
   const failing = run.error instanceof ApiError ? run.error.errors.filter(({ field }) => field.startsWith("p.")) : [];
   return (
     <>

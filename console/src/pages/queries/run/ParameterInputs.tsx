@@ -1,7 +1,7 @@
 import { ApiError } from "@/api/index.ts";
 import type { QueryParameter } from "@/api/queries.ts";
 import { Field, Select } from "@/components/Field.tsx";
-import { defaultText, hintOf, inputOf, isRequired } from "./parameters.ts";
+import { buildHint, chooseInput, formatDefault, isRequired } from "./parameters.ts";
 
 interface Props {
   parameters: readonly QueryParameter[];
@@ -19,9 +19,9 @@ export function ParameterInputs({ parameters, values, onChange, error }: Props) 
         <ParameterInput
           key={parameter.name}
           parameter={parameter}
-          value={values.get(parameter.name) ?? defaultText(parameter)}
+          value={values.get(parameter.name) ?? formatDefault(parameter)}
           onInput={(value) => set(parameter.name, value)}
-          error={error instanceof ApiError ? error.of(`p.${parameter.name}`) : undefined}
+          error={error instanceof ApiError ? error.fieldMessage(`p.${parameter.name}`) : undefined}
         />
       ))}
     </>
@@ -36,8 +36,8 @@ interface InputProps {
 }
 
 function ParameterInput({ parameter, value, onInput, error }: InputProps) {
-  const input = inputOf(parameter.type);
-  const common = { label: parameter.name, hint: hintOf(parameter), error };
+  const input = chooseInput(parameter.type);
+  const common = { label: parameter.name, hint: buildHint(parameter), error };
   if (input === "choice") {
     const none = isRequired(parameter) ? "Choose" : "Null";
     const options = [
@@ -47,7 +47,7 @@ function ParameterInput({ parameter, value, onInput, error }: InputProps) {
     ];
     return <Select {...common} value={value} options={options} onChange={onInput} />;
   }
-  const fallback = defaultText(parameter);
+  const fallback = formatDefault(parameter);
   return (
     <Field
       {...common}

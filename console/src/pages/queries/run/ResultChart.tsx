@@ -1,17 +1,17 @@
 import { useMemo, useState } from "preact/hooks";
-import type { QueryAnswer } from "@/api/queries.ts";
+import type { QueryResult } from "@/api/queries.ts";
 import { Chart } from "@/components/Chart.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Checkbox } from "@/components/Field.tsx";
 import { Notice } from "@/components/Notice.tsx";
-import { linesOf, MOST_SERIES, type Roles } from "./chartData.ts";
+import { buildLines, MAX_SERIES, type Roles } from "./chartData.ts";
 import css from "./Results.module.css";
 
 /** The numbers of an answer over its time. */
-export function ResultChart({ answer, roles }: { answer: QueryAnswer; roles: Roles }) {
+export function ResultChart({ answer, roles }: { answer: QueryResult; roles: Roles }) {
   const [wanted, setWanted] = useState<readonly string[]>();
   const chosen = wanted?.filter((name) => roles.values.includes(name)) ?? roles.chosen;
-  const lines = useMemo(() => linesOf(answer, roles, chosen), [answer, roles, JSON.stringify(chosen)]);
+  const lines = useMemo(() => buildLines(answer, roles, chosen), [answer, roles, JSON.stringify(chosen)]);
   const toggle = (name: string, on: boolean) =>
     setWanted(roles.values.filter((each) => (each === name ? on : chosen.includes(each))));
   return (
@@ -24,8 +24,8 @@ export function ResultChart({ answer, roles }: { answer: QueryAnswer; roles: Rol
           ))}
         </fieldset>
       )}
-      {lines.found > MOST_SERIES && (
-        <Notice title={`${MOST_SERIES} of ${lines.found} lines are drawn, those with the most points`}>
+      {lines.found > MAX_SERIES && (
+        <Notice title={`${MAX_SERIES} of ${lines.found} lines are drawn, those with the most points`}>
           <p>The table has all rows. Fewer values, or a parameter, leave fewer lines.</p>
         </Notice>
       )}

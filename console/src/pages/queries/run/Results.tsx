@@ -1,13 +1,13 @@
 import { useMemo, useState } from "preact/hooks";
-import type { QueryAnswer, QueryColumn } from "@/api/queries.ts";
-import { type Column, columnType } from "@/components/columns.ts";
+import type { QueryColumn, QueryResult } from "@/api/queries.ts";
+import { type Column, toColumnType } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Tabs } from "@/components/Tabs.tsx";
-import { count } from "@/format.ts";
-import { type Ask, moreOf } from "./ask.ts";
-import { rolesOf } from "./chartData.ts";
+import { formatCount } from "@/format.ts";
+import { assignRoles } from "./chartData.ts";
+import { adviseOnTruncation, type QueryCall } from "./queryCall.ts";
 import { ResultChart } from "./ResultChart.tsx";
 import css from "./Results.module.css";
 import { Summary } from "./Summary.tsx";
@@ -21,8 +21,8 @@ const VIEWS = [
 ] as const;
 
 /** The rows of an answer as a chart and a table, with what is known of them. */
-export function Results({ answer, asked }: { answer: QueryAnswer; asked: Ask }) {
-  const roles = useMemo(() => rolesOf(answer.columns), [answer]);
+export function Results({ answer, asked }: { answer: QueryResult; asked: QueryCall }) {
+  const roles = useMemo(() => assignRoles(answer.columns), [answer]);
   const [chosen, setChosen] = useState<View>("chart");
   const drawable = roles !== undefined && answer.rowCount > 1;
   const table = <ResultTable answer={answer} />;
@@ -30,8 +30,8 @@ export function Results({ answer, asked }: { answer: QueryAnswer; asked: Ask }) 
     <div class={css.results}>
       <Summary answer={answer} asked={asked} />
       {answer.truncated && (
-        <Notice kind="warn" title={`There are more than these ${count(answer.rowCount)} rows`}>
-          <p>{moreOf(answer.rowCount)}</p>
+        <Notice kind="warn" title={`There are more than these ${formatCount(answer.rowCount)} rows`}>
+          <p>{adviseOnTruncation(answer.rowCount)}</p>
         </Notice>
       )}
       {drawable ? (
@@ -45,8 +45,8 @@ export function Results({ answer, asked }: { answer: QueryAnswer; asked: Ask }) 
   );
 }
 
-function ResultTable({ answer }: { answer: QueryAnswer }) {
-  const columns = useMemo(() => answer.columns.map(columnOf), [answer]);
+function ResultTable({ answer }: { answer: QueryResult }) {
+  const columns = useMemo(() => answer.columns.map(toColumn), [answer]);
   return (
     <DataTable
       label="Rows of the result"
@@ -60,9 +60,9 @@ function ResultTable({ answer }: { answer: QueryAnswer }) {
 
 const WIDTHS: Record<string, number> = { datetime: 176, bool: 88, int: 104, long: 120, real: 160, decimal: 160 };
 
-function columnOf({ name, type }: QueryColumn): Column<Row> {
+function toColumn({ name, type }: QueryColumn): Column<Row> {
   // The head names the type, too, and is not to be cut off.
   const head = 44 + name.length * 7.2 + type.length * 6.2;
   const width = Math.round(Math.max(WIDTHS[type] ?? 168, head));
-  return { key: name, title: name, note: type, type: columnType(type), value: (row: Row) => row[name], width };
+  return { key: name, title: name, note: type, type: toColumnType(type), value: (row: Row) => row[name], width };
 }

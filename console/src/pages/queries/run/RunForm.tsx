@@ -6,7 +6,7 @@ import { Loading } from "@/components/Loading.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { Panel } from "@/shell/Page.tsx";
 import { CopyAs } from "../snippets/CopyAs.tsx";
-import type { Ask } from "./ask.ts";
+import type { QueryCall } from "./queryCall.ts";
 import { Results } from "./Results.tsx";
 import css from "./RunForm.module.css";
 import type { Run } from "./useRun.ts";
@@ -14,7 +14,7 @@ import type { Run } from "./useRun.ts";
 interface Props {
   run: Run;
   /** The call as the inputs stand. */
-  ask: Ask;
+  ask: QueryCall;
   onRun: () => void;
   /** What else to do with what was entered. */
   actions?: ComponentChildren;

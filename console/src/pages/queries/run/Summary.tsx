@@ -1,22 +1,22 @@
 import { useState } from "preact/hooks";
-import type { QueryAnswer } from "@/api/queries.ts";
+import type { QueryResult } from "@/api/queries.ts";
 import { Status } from "@/components/Badge.tsx";
 import { Button } from "@/components/Button.tsx";
 import { Time } from "@/components/Time.tsx";
-import { toast } from "@/components/toasts.ts";
-import { count } from "@/format.ts";
-import { type Ask, type Form, save } from "./ask.ts";
+import { showToast } from "@/components/toasts.ts";
+import { formatCount } from "@/format.ts";
+import { type Form, type QueryCall, saveRows } from "./queryCall.ts";
 import css from "./Results.module.css";
 
 /** What is known of an answer: who released the query, how many rows, how old; and its rows as files. */
-export function Summary({ answer, asked }: { answer: QueryAnswer; asked: Ask }) {
+export function Summary({ answer, asked }: { answer: QueryResult; asked: QueryCall }) {
   return (
     <section class={css.summary} aria-label="About the result">
       <span class={css.fact}>
-        <strong>{count(answer.rowCount)}</strong> {answer.rowCount === 1 ? "row" : "rows"}
+        <strong>{formatCount(answer.rowCount)}</strong> {answer.rowCount === 1 ? "row" : "rows"}
       </span>
       <span class={css.fact}>
-        in <strong>{milliseconds(answer.executionTimeMs)}</strong>
+        in <strong>{formatDuration(answer.executionTimeMs)}</strong>
       </span>
       <Age answer={answer} />
       <Governance answer={answer} />
@@ -25,7 +25,7 @@ export function Summary({ answer, asked }: { answer: QueryAnswer; asked: Ask }) 
   );
 }
 
-function Age({ answer }: { answer: QueryAnswer }) {
+function Age({ answer }: { answer: QueryResult }) {
   const at = answer.asOf ?? answer.executedAt;
   return (
     <span class={css.fact}>
@@ -35,7 +35,7 @@ function Age({ answer }: { answer: QueryAnswer }) {
   );
 }
 
-function Governance({ answer }: { answer: QueryAnswer }) {
+function Governance({ answer }: { answer: QueryResult }) {
   const { queryApprovedBy: by, queryApprovedAt: at } = answer.governance;
   if (by === null) {
     return <Status tone="neutral">Ad-hoc: nobody approved this query</Status>;
@@ -49,14 +49,14 @@ function Governance({ answer }: { answer: QueryAnswer }) {
   );
 }
 
-function Files({ asked }: { asked: Ask }) {
+function Files({ asked }: { asked: QueryCall }) {
   const [busy, setBusy] = useState<Form>();
   const fetched = async (form: Form) => {
     setBusy(form);
     try {
-      await save(asked, form);
+      await saveRows(asked, form);
     } catch (error) {
-      toast(`No file came: ${error instanceof Error ? error.message : String(error)}`, "bad");
+      showToast(`No file came: ${error instanceof Error ? error.message : String(error)}`, "bad");
     } finally {
       setBusy(undefined);
     }
@@ -73,6 +73,6 @@ function Files({ asked }: { asked: Ask }) {
   );
 }
 
-function milliseconds(value: number): string {
+function formatDuration(value: number): string {
   return value < 1000 ? `${value.toFixed(value < 10 ? 1 : 0)} ms` : `${(value / 1000).toFixed(1)} s`;
 }

@@ -1,22 +1,25 @@
 import { useState } from "preact/hooks";
 import type { WarmQuery } from "@/api/queries.ts";
-import { go, href, type Route } from "@/router/route.ts";
-import { type Extent, warmAsk } from "./ask.ts";
+import { buildHref, navigate, type Route } from "@/router/route.ts";
 import { ExtentInputs } from "./ExtentInputs.tsx";
 import { ParameterInputs } from "./ParameterInputs.tsx";
-import { argumentsOf } from "./parameters.ts";
+import { buildArguments } from "./parameters.ts";
+import { buildWarmCall, type Extent } from "./queryCall.ts";
 import { RunForm } from "./RunForm.tsx";
 import { useRun } from "./useRun.ts";
 
 /** An approved query, run with its declared parameters; what was entered stands in the address. */
 export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
-  const [values, setValues] = useState<ReadonlyMap<string, string>>(() => valuesIn(query, route.query));
-  const [extent, setExtent] = useState<Extent>(() => extentIn(route.query));
+  const [values, setValues] = useState<ReadonlyMap<string, string>>(() => parseValues(query, route.query));
+  const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));
   const run = useRun();
-  const given = argumentsOf(query.parameters, values);
-  const ask = warmAsk(query.lookup, given, extent);
+  const given = buildArguments(query.parameters, values);
+  const ask = buildWarmCall(query.lookup, given, extent);
   const start = () => {
-    go(href("queries", [query.lookup], Object.fromEntries([...given, ...Object.entries(extent)])), "replace");
+    navigate(
+      buildHref("queries", [query.lookup], Object.fromEntries([...given, ...Object.entries(extent)])),
+      "replace",
+    );
     run.start(ask);
   };
   return (
@@ -28,11 +31,11 @@ export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
 }
 
 /** Reads what an address says of the extent. */
-export function extentIn(query: URLSearchParams): Extent {
+export function parseExtent(query: URLSearchParams): Extent {
   return { timeRange: query.get("timeRange") ?? "", limit: query.get("limit") ?? "" };
 }
 
-function valuesIn(query: WarmQuery, address: URLSearchParams): ReadonlyMap<string, string> {
+function parseValues(query: WarmQuery, address: URLSearchParams): ReadonlyMap<string, string> {
   const named = query.parameters.map(({ name }) => [name, address.get(`p.${name}`)] as const);
   return new Map(named.filter((pair): pair is [string, string] => pair[1] !== null));
 }

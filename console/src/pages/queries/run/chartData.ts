@@ -1,7 +1,7 @@
-import type { QueryAnswer, QueryColumn } from "@/api/queries.ts";
+import type { QueryColumn, QueryResult } from "@/api/queries.ts";
 import type { Series } from "@/components/Chart.tsx";
 
-export const MOST_SERIES = 12;
+export const MAX_SERIES = 12;
 const MEASURED = new Set(["real", "decimal"]);
 const COUNTED = new Set(["int", "long"]);
 const NAMING = new Set(["string", "guid"]);
@@ -27,7 +27,7 @@ export interface Lines {
 }
 
 /** Finds time, values and names among the columns; undefined where there is nothing to draw over time. */
-export function rolesOf(columns: readonly QueryColumn[]): Roles | undefined {
+export function assignRoles(columns: readonly QueryColumn[]): Roles | undefined {
   const of = (types: ReadonlySet<string>) => columns.filter((each) => types.has(each.type)).map((each) => each.name);
   const time = columns.find((each) => each.type === "datetime")?.name;
   const values = columns.filter((each) => MEASURED.has(each.type) || COUNTED.has(each.type)).map((each) => each.name);
@@ -39,20 +39,20 @@ export function rolesOf(columns: readonly QueryColumn[]): Roles | undefined {
 }
 
 /** Turns rows into lines: one for each chosen column and each combination of names, at most a dozen of the longest. */
-export function linesOf(answer: QueryAnswer, roles: Roles, chosen: readonly string[]): Lines {
-  const names = roles.names.filter((column) => tellsLines(answer.results, column));
+export function buildLines(answer: QueryResult, roles: Roles, chosen: readonly string[]): Lines {
+  const names = roles.names.filter((column) => isLineName(answer.results, column));
   const points = new Map<string, Map<number, number>>();
   for (const row of answer.results) {
     const at = new Date(String(row[roles.time])).getTime() / 1000;
     const name = names.map((column) => String(row[column] ?? "–")).join(" · ");
     for (const column of chosen) {
-      const value = numberOf(row[column]);
+      const value = toNumber(row[column]);
       if (!Number.isNaN(at) && value !== undefined) {
-        add(points, label(name, column, chosen), at, value);
+        addPoint(points, buildLabel(name, column, chosen), at, value);
       }
     }
   }
-  const kept = [...points].sort(([, left], [, right]) => right.size - left.size).slice(0, MOST_SERIES);
+  const kept = [...points].sort(([, left], [, right]) => right.size - left.size).slice(0, MAX_SERIES);
   kept.sort(([left], [right]) => ORDER.compare(left, right));
   const times = [...new Set(kept.flatMap(([, line]) => [...line.keys()]))].sort((left, right) => left - right);
   const series = kept.map(([name, line]) => ({ label: name, values: times.map((time) => line.get(time)) }));
@@ -60,23 +60,23 @@ export function linesOf(answer: QueryAnswer, roles: Roles, chosen: readonly stri
 }
 
 /** Ids that are another in nearly each row tell rows apart, not lines. */
-function tellsLines(rows: QueryAnswer["results"], column: string): boolean {
+function isLineName(rows: QueryResult["results"], column: string): boolean {
   const different = new Set(rows.map((row) => row[column])).size;
-  return different <= Math.max(MOST_SERIES, rows.length / 4);
+  return different <= Math.max(MAX_SERIES, rows.length / 4);
 }
 
 const ORDER = new Intl.Collator("en", { numeric: true });
 
-function label(name: string, column: string, chosen: readonly string[]): string {
+function buildLabel(name: string, column: string, chosen: readonly string[]): string {
   return name === "" ? column : chosen.length === 1 ? name : `${name} · ${column}`;
 }
 
-function add(points: Map<string, Map<number, number>>, name: string, at: number, value: number): void {
+function addPoint(points: Map<string, Map<number, number>>, name: string, at: number, value: number): void {
   const line = points.get(name) ?? new Map<number, number>();
   points.set(name, line.set(at, value));
 }
 
-function numberOf(value: unknown): number | undefined {
+function toNumber(value: unknown): number | undefined {
   const number = typeof value === "string" && value !== "" ? Number(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : undefined;
 }

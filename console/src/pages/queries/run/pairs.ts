@@ -1,5 +1,5 @@
 /** Reads lines `name=value` as query parameters of a query; blank lines are left out, a value may hold `=`. */
-export function pairsOf(text: string): [name: string, value: string][] {
+export function parsePairs(text: string): [name: string, value: string][] {
   return text
     .split("\n")
     .filter((line) => line.trim() !== "")

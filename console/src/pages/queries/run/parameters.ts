@@ -26,12 +26,12 @@ const HINTS: Record<string, string> = {
 };
 
 /** Gives how values of a Kusto type are entered; numbers stay text, for a long may have more digits than JavaScript keeps. */
-export function inputOf(type: string): Input {
+export function chooseInput(type: string): Input {
   return INPUTS[type] ?? "text";
 }
 
 /** Says what a value of a type looks like, and what leaving it out means. */
-export function hintOf(parameter: QueryParameter): string {
+export function buildHint(parameter: QueryParameter): string {
   const form = `${parameter.type}, ${HINTS[parameter.type] ?? "a value"}`;
   return isRequired(parameter) ? `${form}; needed` : form;
 }
@@ -42,7 +42,7 @@ export function isRequired(parameter: QueryParameter): boolean {
 }
 
 /** A default as the text that stands in an input; empty where there is none, or where it is null. */
-export function defaultText(parameter: QueryParameter): string {
+export function formatDefault(parameter: QueryParameter): string {
   const value = parameter.default;
   if (value === undefined || value === null) {
     return "";
@@ -54,13 +54,13 @@ export function defaultText(parameter: QueryParameter): string {
  * Gives the query parameters that a form asks for: every value that is not the declared default. An emptied string is
  * sent as such; an emptied value of another type is left to its default.
  */
-export function argumentsOf(
+export function buildArguments(
   parameters: readonly QueryParameter[],
   values: ReadonlyMap<string, string>,
 ): [name: string, value: string][] {
   return parameters.flatMap((parameter): [string, string][] => {
-    const value = values.get(parameter.name) ?? defaultText(parameter);
-    const plain = value === defaultText(parameter) && !isRequired(parameter);
+    const value = values.get(parameter.name) ?? formatDefault(parameter);
+    const plain = value === formatDefault(parameter) && !isRequired(parameter);
     const empty = value === "" && parameter.type !== "string";
     return plain || empty ? [] : [[`p.${parameter.name}`, value]];
   });

@@ -1,16 +1,16 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { isAbort } from "@/api/index.ts";
-import type { QueryAnswer } from "@/api/queries.ts";
-import { type Ask, rowsOf } from "./ask.ts";
+import type { QueryResult } from "@/api/queries.ts";
+import { fetchRows, type QueryCall } from "./queryCall.ts";
 
 /** A query's runs: the last answer with what was asked, or what went wrong. */
 export interface Run {
-  answer: QueryAnswer | undefined;
+  answer: QueryResult | undefined;
   /** What `answer` answers; files of its rows are fetched by it. */
-  asked: Ask | undefined;
+  asked: QueryCall | undefined;
   error: unknown;
   busy: boolean;
-  start: (ask: Ask) => void;
+  start: (ask: QueryCall) => void;
   stop: () => void;
 }
 
@@ -26,12 +26,12 @@ export function useRun(): Run {
     abort.current?.abort();
     setState((before) => ({ ...before, busy: false }));
   }, []);
-  const start = useCallback((ask: Ask) => {
+  const start = useCallback((ask: QueryCall) => {
     abort.current?.abort();
     const mine = new AbortController();
     abort.current = mine;
     setState((before) => ({ ...before, error: undefined, busy: true }));
-    rowsOf(ask, mine.signal).then(
+    fetchRows(ask, mine.signal).then(
       (answer) => mine.signal.aborted || setState({ answer, asked: ask, error: undefined, busy: false }),
       (error: unknown) => mine.signal.aborted || isAbort(error) || setState({ ...IDLE, asked: ask, error }),
     );

@@ -4,21 +4,21 @@ import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { Tabs } from "@/components/Tabs.tsx";
-import { href } from "@/router/route.ts";
+import { buildHref } from "@/router/route.ts";
 import css from "./CopyAs.module.css";
-import { curl } from "./curl.ts";
-import { grafana } from "./grafana.ts";
-import { powerBi } from "./powerBi.ts";
-import { python } from "./python.ts";
+import { buildCurl } from "./curl.ts";
+import { buildGrafana } from "./grafana.ts";
+import { buildPowerBi } from "./powerBi.ts";
+import { buildPython } from "./python.ts";
 import { type Subject, TOKEN } from "./text.ts";
-import { typescript } from "./typescript.ts";
+import { buildTypescript } from "./typescript.ts";
 
 const FORMS = [
-  { id: "curl", title: "curl", make: curl },
-  { id: "python", title: "Python", make: python },
-  { id: "typescript", title: "TypeScript", make: typescript },
-  { id: "power-bi", title: "Power BI", make: powerBi },
-  { id: "grafana", title: "Grafana", make: grafana },
+  { id: "curl", title: "curl", make: buildCurl },
+  { id: "python", title: "Python", make: buildPython },
+  { id: "typescript", title: "TypeScript", make: buildTypescript },
+  { id: "power-bi", title: "Power BI", make: buildPowerBi },
+  { id: "grafana", title: "Grafana", make: buildGrafana },
 ] as const;
 
 type FormId = (typeof FORMS)[number]["id"];
@@ -38,7 +38,7 @@ export function CopyAs({ ask, columns }: Omit<Subject, "origin">) {
   const [open, setOpen] = useState(false);
   const [form, setForm] = useState<FormId>("curl");
   const subject = { ask, columns, origin: window.location.origin };
-  const make = FORMS.find((each) => each.id === form)?.make ?? curl;
+  const make = FORMS.find((each) => each.id === form)?.make ?? buildCurl;
   return (
     <>
       <Button icon="copy" onClick={() => setOpen(true)}>
@@ -51,7 +51,7 @@ export function CopyAs({ ask, columns }: Omit<Subject, "origin">) {
               <CodeBlock code={make(subject)} label={`The call for ${form}`} />
               <p class={css.note}>{NOTES[form]}</p>
               <p class={css.note}>
-                Make a token with as few rights as it needs under <a href={href("keys")}>Keys and tokens</a>.
+                Make a token with as few rights as it needs under <a href={buildHref("keys")}>Keys and tokens</a>.
               </p>
             </div>
           </Tabs>

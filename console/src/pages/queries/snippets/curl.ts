@@ -1,13 +1,13 @@
-import { type Subject, shellWord } from "./text.ts";
+import { quoteForShell, type Subject } from "./text.ts";
 
 /** The call for curl in a POSIX shell; the token is read from the environment. */
-export function curl({ ask, origin }: Subject): string {
-  const lines = [`curl --fail-with-body -sS ${shellWord(origin + ask.path)}`, '-H "Authorization: Bearer $TOKEN"'];
+export function buildCurl({ ask, origin }: Subject): string {
+  const lines = [`curl --fail-with-body -sS ${quoteForShell(origin + ask.path)}`, '-H "Authorization: Bearer $TOKEN"'];
   if (ask.body) {
-    lines.push("-H 'Content-Type: application/json'", `--data-raw ${shellWord(JSON.stringify(ask.body))}`);
+    lines.push("-H 'Content-Type: application/json'", `--data-raw ${quoteForShell(JSON.stringify(ask.body))}`);
   } else if (ask.query.length > 0) {
     lines[0] = `${lines[0]} -G`;
-    lines.push(...ask.query.map(([name, value]) => `--data-urlencode ${shellWord(`${name}=${value}`)}`));
+    lines.push(...ask.query.map(([name, value]) => `--data-urlencode ${quoteForShell(`${name}=${value}`)}`));
   }
   return `${lines.join(" \\\n  ")}\n`;
 }

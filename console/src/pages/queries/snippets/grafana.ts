@@ -1,4 +1,4 @@
-import { addressOf } from "../run/ask.ts";
+import { buildAddress } from "../run/queryCall.ts";
 import type { Subject } from "./text.ts";
 
 const TYPES: Record<string, string> = {
@@ -11,7 +11,7 @@ const TYPES: Record<string, string> = {
 };
 
 /** The call as the JSON of a query of Grafana's Infinity data source, which itself holds the token. */
-export function grafana({ ask, origin, columns }: Subject): string {
+export function buildGrafana({ ask, origin, columns }: Subject): string {
   const time = columns.some(({ type }) => type === "datetime");
   const query = {
     refId: "A",
@@ -19,8 +19,8 @@ export function grafana({ ask, origin, columns }: Subject): string {
     parser: "backend",
     source: "url",
     format: time ? "timeseries" : "table",
-    url: origin + addressOf(ask),
-    url_options: ask.body ? posted(ask.body) : { method: "GET", data: "" },
+    url: origin + buildAddress(ask),
+    url_options: ask.body ? formatBody(ask.body) : { method: "GET", data: "" },
     root_selector: "results",
     columns: columns.map(({ name, type }) => ({ selector: name, text: name, type: TYPES[type] ?? "string" })),
     filters: [],
@@ -28,7 +28,7 @@ export function grafana({ ask, origin, columns }: Subject): string {
   return `${JSON.stringify(query, null, 2)}\n`;
 }
 
-function posted(body: object): object {
+function formatBody(body: object): object {
   return {
     method: "POST",
     body_type: "raw",

@@ -1,15 +1,15 @@
-import { addressOf } from "../run/ask.ts";
-import { literal, type Subject } from "./text.ts";
+import { buildAddress } from "../run/queryCall.ts";
+import { type Subject, toLiteral } from "./text.ts";
 
 /** The call for Python 3 without packages; the token is read from the environment. */
-export function python({ ask, origin }: Subject): string {
-  return ask.body ? posted(origin + ask.path, ask.body) : got(origin, ask);
+export function buildPython({ ask, origin }: Subject): string {
+  return ask.body ? formatPost(origin + ask.path, ask.body) : formatGet(origin, ask);
 }
 
-function got(origin: string, ask: Subject["ask"]): string {
-  const pairs = ask.query.map(([name, value]) => `    ${literal(name)}: ${literal(value)},\n`).join("");
+function formatGet(origin: string, ask: Subject["ask"]): string {
+  const pairs = ask.query.map(([name, value]) => `    ${toLiteral(name)}: ${toLiteral(value)},\n`).join("");
   const query = ask.query.length === 0 ? "" : `query = urllib.parse.urlencode({\n${pairs}})\n`;
-  const url = literal(origin + addressOf({ ...ask, query: [] }));
+  const url = toLiteral(origin + buildAddress({ ...ask, query: [] }));
   return `import json
 import os
 import urllib.parse
@@ -22,8 +22,8 @@ ${query}request = urllib.request.Request(
 ${READ}`;
 }
 
-function posted(url: string, body: NonNullable<Subject["ask"]["body"]>): string {
-  const members = Object.entries(body).map(([name, value]) => `    ${literal(name)}: ${written(value)},\n`);
+function formatPost(url: string, body: NonNullable<Subject["ask"]["body"]>): string {
+  const members = Object.entries(body).map(([name, value]) => `    ${toLiteral(name)}: ${formatLiteral(value)},\n`);
   return `import json
 import os
 import urllib.request
@@ -31,7 +31,7 @@ import urllib.request
 body = {
 ${members.join("")}}
 request = urllib.request.Request(
-    ${literal(url)},
+    ${toLiteral(url)},
     data=json.dumps(body).encode(),
     headers={"Authorization": "Bearer " + os.environ["TOKEN"], "Content-Type": "application/json"},
 )
@@ -44,10 +44,10 @@ for row in answer["results"]:
     print(row)
 `;
 
-function written(value: string | number): string {
-  return typeof value === "number" ? number(value) : literal(value);
+function formatLiteral(value: string | number): string {
+  return typeof value === "number" ? formatNumber(value) : toLiteral(value);
 }
 
-function number(value: number): string {
+function formatNumber(value: number): string {
   return Number.isFinite(value) ? String(value) : "None";
 }

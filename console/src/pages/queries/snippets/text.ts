@@ -1,8 +1,8 @@
-import type { Ask } from "../run/ask.ts";
+import type { QueryCall } from "../run/queryCall.ts";
 
 /** A call with the host before its path, and the columns that it gives where they are known. */
 export interface Subject {
-  ask: Ask;
+  ask: QueryCall;
   /** Scheme and host: `https://plant.example`. */
   origin: string;
   columns: readonly { name: string; type: string }[];
@@ -12,12 +12,12 @@ export interface Subject {
 export const TOKEN = "TOKEN";
 
 /** A text as one word of a POSIX shell, whatever it holds. */
-export function shellWord(text: string): string {
+export function quoteForShell(text: string): string {
   return /^[\w./:=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** A text as a literal that Python, TypeScript and JSON read alike; what cannot be seen is escaped. */
-export function literal(text: string): string {
+export function toLiteral(text: string): string {
   // Python does not join two escapes of a surrogate pair, so what lies beyond 16 bits stays as it is.
   return JSON.stringify(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (each) =>
     each.length > 1 ? each : `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`,
@@ -25,7 +25,7 @@ export function literal(text: string): string {
 }
 
 /** A text as a literal of Power Query M: quotes are doubled, control characters and `#(` are escaped. */
-export function mLiteral(text: string): string {
+export function toMLiteral(text: string): string {
   const escaped = text.replace(/#\(|"|\p{Cc}/gu, (each) => {
     if (each === "#(") {
       return "#(#)(";
@@ -36,6 +36,6 @@ export function mLiteral(text: string): string {
 }
 
 /** A name as a field of an M record. */
-export function mField(name: string): string {
-  return /^[A-Za-z_]\w*$/.test(name) ? name : `#${mLiteral(name)}`;
+export function toMField(name: string): string {
+  return /^[A-Za-z_]\w*$/.test(name) ? name : `#${toMLiteral(name)}`;
 }

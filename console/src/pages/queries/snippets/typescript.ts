@@ -1,4 +1,4 @@
-import { literal, type Subject } from "./text.ts";
+import { type Subject, toLiteral } from "./text.ts";
 
 const TYPES: Record<string, string> = {
   bool: "boolean",
@@ -9,21 +9,23 @@ const TYPES: Record<string, string> = {
 };
 
 /** The call for TypeScript on Node.js 18 or later, Deno or Bun; the token is read from the environment. */
-export function typescript({ ask, origin, columns }: Subject): string {
-  const members = columns.map(({ name, type }) => `  ${literal(name)}: ${TYPES[type] ?? "string"} | null;\n`).join("");
+export function buildTypescript({ ask, origin, columns }: Subject): string {
+  const members = columns
+    .map(({ name, type }) => `  ${toLiteral(name)}: ${TYPES[type] ?? "string"} | null;\n`)
+    .join("");
   const row = columns.length === 0 ? "type Row = Record<string, unknown>;\n" : `interface Row {\n${members}}\n`;
-  const pairs = ask.query.map(([name, value]) => `  [${literal(name)}, ${literal(value)}],\n`).join("");
+  const pairs = ask.query.map(([name, value]) => `  [${toLiteral(name)}, ${toLiteral(value)}],\n`).join("");
   const query = ask.query.length === 0 ? "" : `url.search = new URLSearchParams([\n${pairs}]).toString();\n`;
   const headers = 'Authorization: "Bearer " + process.env.TOKEN';
   const init = ask.body
     ? `{
   method: "POST",
   headers: { ${headers}, "Content-Type": "application/json" },
-  body: JSON.stringify(${literalOf(ask.body)}),
+  body: JSON.stringify(${formatBody(ask.body)}),
 }`
     : `{ headers: { ${headers} } }`;
   return `${row}
-const url = new URL(${literal(origin + ask.path)});
+const url = new URL(${toLiteral(origin + ask.path)});
 ${query}const reply = await fetch(url, ${init});
 if (!reply.ok) {
   throw new Error(\`\${reply.status} \${await reply.text()}\`);
@@ -33,9 +35,9 @@ console.log(answer.results);
 `;
 }
 
-function literalOf(body: object): string {
+function formatBody(body: object): string {
   const members = Object.entries(body).map(
-    ([name, value]) => `${name}: ${typeof value === "number" ? JSON.stringify(value) : literal(String(value))}`,
+    ([name, value]) => `${name}: ${typeof value === "number" ? JSON.stringify(value) : toLiteral(String(value))}`,
   );
   return `{ ${members.join(", ")} }`;
 }

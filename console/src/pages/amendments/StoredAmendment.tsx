@@ -3,10 +3,10 @@ import { Button } from "@/components/Button.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Amendments.module.css";
-import { entityAddress } from "./place.ts";
+import { buildEntityAddress } from "./place.ts";
 
 /** An amendment that was stored, and what comes next. */
-export function Made({ scope, made, onAgain }: { scope: string; made: Amendment; onAgain: () => void }) {
+export function StoredAmendment({ scope, made, onAgain }: { scope: string; made: Amendment; onAgain: () => void }) {
   return (
     <Panel title="Amendment recorded">
       <Notice kind="good" title={`It is record ${made.RecordID}, ${made.Status}`}>
@@ -15,7 +15,7 @@ export function Made({ scope, made, onAgain }: { scope: string; made: Amendment;
           : "This workspace asks for no approval: it counts at once."}
       </Notice>
       <div class={css.row}>
-        <a class={css.link} href={entityAddress(scope, made.EntityID)}>
+        <a class={css.link} href={buildEntityAddress(scope, made.EntityID)}>
           Timeline of {made.EntityID}
         </a>
         <Button icon="plus" onClick={onAgain}>

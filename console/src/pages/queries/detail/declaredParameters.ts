@@ -15,15 +15,15 @@ const EXAMPLES: Record<string, string> = {
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 
 /** Gives a query's text with its parameters declared in KQL, so that it runs by itself. */
-export function declared(query: Pick<WarmQuery, "kql" | "parameters">): string {
+export function declareParameters(query: Pick<WarmQuery, "kql" | "parameters">): string {
   if (query.parameters.length === 0) {
     return query.kql;
   }
-  const list = query.parameters.map((each) => `${each.name}:${each.type} = ${value(each)}`).join(", ");
+  const list = query.parameters.map((each) => `${each.name}:${each.type} = ${formatValue(each)}`).join(", ");
   return `declare query_parameters(${list});\n${query.kql}`;
 }
 
-function value({ type, default: given }: QueryParameter): string {
+function formatValue({ type, default: given }: QueryParameter): string {
   const fallback = EXAMPLES[type] ?? '""';
   if (given === undefined || given === null) {
     return fallback;

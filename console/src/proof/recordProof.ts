@@ -1,9 +1,9 @@
 // Proves one record in the browser, step by step: digest, verifier key, signed checkpoint, chain, inclusion.
 import { type Bytes, fromBase64, fromHex } from "./bytes.ts";
-import { consistent, included } from "./merkle.ts";
-import { type Checkpoint, openedCheckpoint, originOf, type VerifierKey, verifierKey } from "./notes.ts";
-import { canonicalText, type JsonObject, recomputedHash, recordId, sequenceOf } from "./record.ts";
-import { type Outcome, Proving, type Step } from "./steps.ts";
+import { isConsistent, isIncluded } from "./merkle.ts";
+import { buildOrigin, type Checkpoint, openCheckpoint, parseVerifierKey, type VerifierKey } from "./notes.ts";
+import { computeHash, formatRecordId, type JsonObject, parseRecordId, toCanonicalText } from "./record.ts";
+import { type Outcome, ProofSteps, type Step } from "./steps.ts";
 
 const HASH_BYTES = 32;
 
@@ -27,7 +27,7 @@ export interface Sources {
 }
 
 /** What the reader has from elsewhere or from before; stronger than what the service says now. */
-export interface Kept {
+export interface OwnEvidence {
   /** The record as the reader sees it. */
   readonly shown?: JsonObject | undefined;
   /** A verifier key line. */
@@ -56,24 +56,24 @@ export async function proveRecord(
   record: JsonObject,
   chain: Chain,
   sources: Sources,
-  kept: Kept,
+  kept: OwnEvidence,
   told: (step: Step) => void,
 ): Promise<Proof> {
-  const proving = new Proving(told);
-  shownStep(record, kept, proving);
-  const digest = await digestStep(record, proving);
-  const note = await checkpointSteps(record, digest, chain, sources, kept, proving);
+  const proving = new ProofSteps(told);
+  compareRecord(record, kept, proving);
+  const digest = await checkDigest(record, proving);
+  const note = await checkCheckpoint(record, digest, chain, sources, kept, proving);
   return { outcome: proving.outcome, steps: proving.steps, note };
 }
 
-function shownStep(record: JsonObject, { shown }: Kept, proving: Proving): void {
+function compareRecord(record: JsonObject, { shown }: OwnEvidence, proving: ProofSteps): void {
   if (!shown) return;
-  const [now, before] = [textOf(record), textOf(shown)];
+  const [now, before] = [formatRecord(record), formatRecord(shown)];
   if (now === before && record.Hash === shown.Hash) {
-    proving.say("shown", "holds", "What the service gives now is what the page shows.");
+    proving.add("shown", "holds", "What the service gives now is what the page shows.");
   } else {
     const values = { "What the page shows": before, "What the service gives now": now };
-    proving.say(
+    proving.add(
       "shown",
       "fails",
       "The service gives something else now than what the page shows; this is checked below.",
@@ -82,16 +82,16 @@ function shownStep(record: JsonObject, { shown }: Kept, proving: Proving): void 
   }
 }
 
-function textOf(record: JsonObject): string {
+function formatRecord(record: JsonObject): string {
   try {
-    return canonicalText(record);
+    return toCanonicalText(record);
   } catch {
     return JSON.stringify(record);
   }
 }
 
-async function digestStep(record: JsonObject, proving: Proving): Promise<string> {
-  const digest = await recomputedHash(record).catch(() => "");
+async function checkDigest(record: JsonObject, proving: ProofSteps): Promise<string> {
+  const digest = await computeHash(record).catch(() => "");
   const stored = String(record.Hash);
   const values = {
     "Digest computed here": digest || "none: the content has no canonical form",
@@ -101,36 +101,36 @@ async function digestStep(record: JsonObject, proving: Proving): Promise<string>
     digest === stored
       ? "The content has the digest that stands in the record as its Hash."
       : "The content does not have the digest that stands in the record as its Hash.";
-  proving.say("digest", digest === stored ? "holds" : "fails", says, values);
+  proving.add("digest", digest === stored ? "holds" : "fails", says, values);
   return digest;
 }
 
-async function checkpointSteps(
+async function checkCheckpoint(
   record: JsonObject,
   digest: string,
   chain: Chain,
   sources: Sources,
-  kept: Kept,
-  proving: Proving,
+  kept: OwnEvidence,
+  proving: ProofSteps,
 ): Promise<string | null> {
-  const key = await keyStep(sources, kept, proving);
+  const key = await checkKey(sources, kept, proving);
   if (!key) return null;
-  const found = await proving.trust("signature", "The service refuses its own checkpoint.", async () => ({
+  const found = await proving.attempt("signature", "The service refuses its own checkpoint.", async () => ({
     note: await sources.note(),
   }));
   if (!found) return null;
   const { note } = found;
   if (note === null) {
-    proving.say(
+    proving.add(
       "signature",
       "open",
       "No checkpoint of this chain was signed yet; one is made within a minute of growth.",
     );
     return null;
   }
-  const checkpoint = await proving.trust("signature", "The checkpoint is refused.", () => openedCheckpoint(note, key));
+  const checkpoint = await proving.attempt("signature", "The checkpoint is refused.", () => openCheckpoint(note, key));
   if (!checkpoint) return null;
-  proving.say(
+  proving.add(
     "signature",
     "holds",
     `The checkpoint over ${checkpoint.size} records carries the signature of this key.`,
@@ -138,28 +138,28 @@ async function checkpointSteps(
       "Signed note": note,
     },
   );
-  if (!originStep(checkpoint, chain, proving)) return null;
-  await growthStep(checkpoint, key, chain, sources, kept, proving);
-  await inclusionStep(record, digest, checkpoint, sources, proving);
+  if (!checkOrigin(checkpoint, chain, proving)) return null;
+  await checkGrowth(checkpoint, key, chain, sources, kept, proving);
+  await checkInclusion(record, digest, checkpoint, sources, proving);
   return note;
 }
 
-async function keyStep(sources: Sources, kept: Kept, proving: Proving): Promise<VerifierKey | null> {
+async function checkKey(sources: Sources, kept: OwnEvidence, proving: ProofSteps): Promise<VerifierKey | null> {
   const published = await sources.key();
-  const key = await proving.trust("key", "The published verifier key is refused.", () => verifierKey(published));
+  const key = await proving.attempt("key", "The published verifier key is refused.", () => parseVerifierKey(published));
   if (!key) return null;
   const values = { "Published key": published.trim() };
   if (!kept.key) {
-    proving.say("key", "holds", `The service publishes the P-256 key ${key.id} of ${key.name}.`, values);
+    proving.add("key", "holds", `The service publishes the P-256 key ${key.id} of ${key.name}.`, values);
     return key;
   }
-  const own = await proving.trust("key", "The key that you gave is refused.", () => verifierKey(kept.key ?? ""));
+  const own = await proving.attempt("key", "The key that you gave is refused.", () => parseVerifierKey(kept.key ?? ""));
   if (!own) return null;
   if (kept.key.trim() === published.trim()) {
-    proving.say("key", "holds", `The service publishes the very key that you gave, ${key.id} of ${key.name}.`, values);
+    proving.add("key", "holds", `The service publishes the very key that you gave, ${key.id} of ${key.name}.`, values);
   } else {
     const compared = { ...values, "Key that you gave": kept.key.trim() };
-    proving.say(
+    proving.add(
       "key",
       "fails",
       "The service publishes another key than the one that you gave; yours is used.",
@@ -169,51 +169,53 @@ async function keyStep(sources: Sources, kept: Kept, proving: Proving): Promise<
   return own;
 }
 
-function originStep(checkpoint: Checkpoint, chain: Chain, proving: Proving): boolean {
-  const expected = originOf(chain.workspace, chain.target, chain.scopeKey);
+function checkOrigin(checkpoint: Checkpoint, chain: Chain, proving: ProofSteps): boolean {
+  const expected = buildOrigin(chain.workspace, chain.target, chain.scopeKey);
   const values = { "Origin in the checkpoint": checkpoint.origin, "Origin of this chain": expected };
   if (checkpoint.origin === expected) {
-    proving.say("origin", "holds", "The checkpoint belongs to this workspace, target and scope.", values);
+    proving.add("origin", "holds", "The checkpoint belongs to this workspace, target and scope.", values);
     return true;
   }
-  proving.say("origin", "fails", "The checkpoint belongs to another chain.", values);
+  proving.add("origin", "fails", "The checkpoint belongs to another chain.", values);
   return false;
 }
 
-async function growthStep(
+async function checkGrowth(
   checkpoint: Checkpoint,
   key: VerifierKey,
   chain: Chain,
   sources: Sources,
-  kept: Kept,
-  proving: Proving,
+  kept: OwnEvidence,
+  proving: ProofSteps,
 ): Promise<void> {
   const { note } = kept;
   if (!note) return;
-  const earlier = await proving.trust("growth", "The checkpoint that was kept is refused.", () =>
-    openedCheckpoint(note, key),
+  const earlier = await proving.attempt("growth", "The checkpoint that was kept is refused.", () =>
+    openCheckpoint(note, key),
   );
   if (!earlier) return;
-  if (earlier.origin !== originOf(chain.workspace, chain.target, chain.scopeKey)) {
-    proving.say("growth", "fails", "The checkpoint that was kept belongs to another chain.");
+  if (earlier.origin !== buildOrigin(chain.workspace, chain.target, chain.scopeKey)) {
+    proving.add("growth", "fails", "The checkpoint that was kept belongs to another chain.");
     return;
   }
   const sizes = { "Records then": String(earlier.size), "Records now": String(checkpoint.size) };
   if (earlier.size > checkpoint.size) {
-    proving.say("growth", "fails", "The chain is shorter than it was in the checkpoint that was kept.", sizes);
+    proving.add("growth", "fails", "The chain is shorter than it was in the checkpoint that was kept.", sizes);
     return;
   }
-  const hashes = decoded(earlier.size === checkpoint.size ? [] : await sources.growth(earlier.size, checkpoint.size));
-  const grew = hashes && (await consistent(earlier.size, checkpoint.size, earlier.root, checkpoint.root, hashes));
+  const hashes = decodeHashes(
+    earlier.size === checkpoint.size ? [] : await sources.growth(earlier.size, checkpoint.size),
+  );
+  const grew = hashes && (await isConsistent(earlier.size, checkpoint.size, earlier.root, checkpoint.root, hashes));
   if (grew) {
-    proving.say(
+    proving.add(
       "growth",
       "holds",
       "The chain begins with all records of the checkpoint that was kept, unchanged.",
       sizes,
     );
   } else {
-    proving.say(
+    proving.add(
       "growth",
       "fails",
       "The chain is not the one of the checkpoint that was kept: it was rewritten.",
@@ -222,43 +224,43 @@ async function growthStep(
   }
 }
 
-async function inclusionStep(
+async function checkInclusion(
   record: JsonObject,
   digest: string,
   checkpoint: Checkpoint,
   sources: Sources,
-  proving: Proving,
+  proving: ProofSteps,
 ): Promise<void> {
-  const sequence = sequenceOf(record.RecordID);
+  const sequence = parseRecordId(record.RecordID);
   const leaf = fromHex(digest);
   if (sequence === null || leaf?.length !== HASH_BYTES) {
-    proving.say("inclusion", "fails", "The record has no place in the chain, or no digest.");
+    proving.add("inclusion", "fails", "The record has no place in the chain, or no digest.");
     return;
   }
   if (sequence > checkpoint.size) {
-    const says = `The newest checkpoint ends with record ${recordId(checkpoint.size)}; the next one will cover this record.`;
-    proving.say("inclusion", "open", says);
+    const says = `The newest checkpoint ends with record ${formatRecordId(checkpoint.size)}; the next one will cover this record.`;
+    proving.add("inclusion", "open", says);
     return;
   }
   const answered = await sources.inclusion(sequence, checkpoint.size);
   if (answered === null) {
-    proving.say("inclusion", "fails", "The service has no proof: the chain is shorter than its signed checkpoint.");
+    proving.add("inclusion", "fails", "The service has no proof: the chain is shorter than its signed checkpoint.");
     return;
   }
-  const path = decoded(answered);
+  const path = decodeHashes(answered);
   const values = {
     "Leaf (digest of the content)": digest,
     "Audit path": answered.join("\n") || "(empty: the only record)",
   };
-  if (path && (await included(leaf, sequence - 1, checkpoint.size, path, checkpoint.root))) {
-    proving.say(
+  if (path && (await isIncluded(leaf, sequence - 1, checkpoint.size, path, checkpoint.root))) {
+    proving.add(
       "inclusion",
       "holds",
-      `The audit path leads from this content to the signed root: ${count(path.length)}.`,
+      `The audit path leads from this content to the signed root: ${formatHashCount(path.length)}.`,
       values,
     );
   } else {
-    proving.say(
+    proving.add(
       "inclusion",
       "fails",
       "The audit path does not lead from this content to the signed root: the record was changed.",
@@ -267,12 +269,12 @@ async function inclusionStep(
   }
 }
 
-function decoded(hashes: readonly string[] | null): Bytes[] | null {
+function decodeHashes(hashes: readonly string[] | null): Bytes[] | null {
   if (hashes === null) return null;
   const bytes = hashes.map(fromBase64);
   return bytes.every((one) => one?.length === HASH_BYTES) ? (bytes as Bytes[]) : null;
 }
 
-function count(hashes: number): string {
+function formatHashCount(hashes: number): string {
   return hashes === 1 ? "1 hash" : `${hashes} hashes`;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { exportName, fetchCommand } from "@/pages/audit/exporting.ts";
-import { shown } from "@/pages/audit/shown.ts";
+import { buildExportName, buildFetchCommand } from "@/pages/audit/exportFile.ts";
+import { toRecordView } from "@/pages/audit/recordView.ts";
 
 describe("a record as the page shows it", () => {
   it("is an event", () => {
@@ -12,7 +12,7 @@ describe("a record as the page shows it", () => {
       EntityType: "e",
       EntityID: "i",
     };
-    expect(shown({ ...event, AfterState: { x: 1 } })).toMatchObject({
+    expect(toRecordView({ ...event, AfterState: { x: 1 } })).toMatchObject({
       ...{ sequence: 7, time: "t", who: "u", action: "a", entityType: "e", entityId: "i" },
       ...{ before: null, after: { x: 1 }, damaged: false },
     });
@@ -26,7 +26,7 @@ describe("a record as the page shows it", () => {
       OriginalRecord: { x: 1 },
       AmendedRecord: { x: 2 },
     };
-    expect(shown({ RecordID: "000000000001", ...made })).toMatchObject({
+    expect(toRecordView({ RecordID: "000000000001", ...made })).toMatchObject({
       ...{ who: "u", time: "t", action: "amendment, pending", before: { x: 1 }, after: { x: 2 } },
     });
   });
@@ -39,11 +39,17 @@ describe("a record as the page shows it", () => {
       RejectedAt: "t",
       Meaning: "rejection",
     };
-    expect(shown(decided)).toMatchObject({ who: "u", time: "t", action: "rejection", before: null, after: null });
+    expect(toRecordView(decided)).toMatchObject({
+      who: "u",
+      time: "t",
+      action: "rejection",
+      before: null,
+      after: null,
+    });
   });
 
   it("is what stands in a damaged one's place", () => {
-    expect(shown({ Content: "x", Damaged: true, RecordID: "000000000003", Hash: "h" })).toMatchObject({
+    expect(toRecordView({ Content: "x", Damaged: true, RecordID: "000000000003", Hash: "h" })).toMatchObject({
       ...{ damaged: true, sequence: 3, hash: "h", who: "" },
     });
   });
@@ -53,15 +59,15 @@ describe("an export", () => {
   const chain = { target: "DomainEvents", scopeKey: "batch/7 +ü's" } as const;
 
   it("has a name that file systems take", () => {
-    expect(exportName(chain, "csv")).toBe("provenance-DomainEvents-batch_7____s.csv");
-    expect(exportName({ target: "PlatformConfig", scopeKey: "" }, "json")).toBe("provenance-PlatformConfig.json");
+    expect(buildExportName(chain, "csv")).toBe("provenance-DomainEvents-batch_7____s.csv");
+    expect(buildExportName({ target: "PlatformConfig", scopeKey: "" }, "json")).toBe("provenance-PlatformConfig.json");
   });
 
   it("that is a prefix tells the command for the whole chain, quoted for the shell", () => {
-    expect(fetchCommand("https://host", chain)).toBe(
+    expect(buildFetchCommand("https://host", chain)).toBe(
       "OI_TOKEN=… python -m shared.provenance.verify fetch https://host --target DomainEvents " +
         "--scope 'batch/7 +ü'\\''s' --out provenance-DomainEvents-batch_7____s.json",
     );
-    expect(fetchCommand("https://host", { target: "AccessControl", scopeKey: "" })).not.toContain("--scope");
+    expect(buildFetchCommand("https://host", { target: "AccessControl", scopeKey: "" })).not.toContain("--scope");
   });
 });

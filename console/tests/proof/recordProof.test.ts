@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { NoteError } from "@/proof/notes.ts";
-import { type Chain, type Kept, type Proof, proveRecord, type Sources } from "@/proof/proving.ts";
 import type { JsonObject } from "@/proof/record.ts";
+import { type Chain, type OwnEvidence, type Proof, proveRecord, type Sources } from "@/proof/recordProof.ts";
 import type { Step } from "@/proof/steps.ts";
 import { proofs } from "./vectors.ts";
 
@@ -20,7 +20,7 @@ function service(size: number, changes: Partial<Sources> = {}): Sources {
   };
 }
 
-async function proven(shown: JsonObject, sources: Sources, kept: Kept = {}, of: Chain = chain): Promise<Proof> {
+async function proven(shown: JsonObject, sources: Sources, kept: OwnEvidence = {}, of: Chain = chain): Promise<Proof> {
   const told: Step[] = [];
   const proof = await proveRecord(shown, of, sources, kept, (step) => told.push(step));
   expect(told).toEqual(proof.steps);

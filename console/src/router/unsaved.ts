@@ -9,7 +9,7 @@ const holders = new Set<object>();
 let agreed: string | undefined;
 
 /** Whether an address behind the # may be gone to; asks where that loses something. */
-export function mayGo(hash: string): boolean {
+export function confirmNavigation(hash: string): boolean {
   if (holders.size === 0 || hash === agreed) {
     return true;
   }
@@ -19,32 +19,32 @@ export function mayGo(hash: string): boolean {
 }
 
 /** Whether the reader may be signed out; asks where that loses something. */
-export function mayLeave(): boolean {
+export function confirmSignOut(): boolean {
   return holders.size === 0 || window.confirm(QUESTION);
 }
 
 /** Holds the reader back while a form is unsaved; gives what lets go of them once it is stored. */
-export function hold(): () => void {
+export function blockLeaving(): () => void {
   const holder = {};
   holders.add(holder);
-  window.addEventListener("beforeunload", refuse);
+  window.addEventListener("beforeunload", preventUnload);
   document.addEventListener("click", askAtLink, true);
   return () => {
     holders.delete(holder);
     agreed = undefined;
     if (holders.size === 0) {
-      window.removeEventListener("beforeunload", refuse);
+      window.removeEventListener("beforeunload", preventUnload);
       document.removeEventListener("click", askAtLink, true);
     }
   };
 }
 
 /** Holds the reader back as long as `unsaved` is true. */
-export function useUnsaved(unsaved: boolean): void {
-  useEffect(() => (unsaved ? hold() : undefined), [unsaved]);
+export function useUnsavedWarning(unsaved: boolean): void {
+  useEffect(() => (unsaved ? blockLeaving() : undefined), [unsaved]);
 }
 
-function refuse(event: Event): void {
+function preventUnload(event: Event): void {
   event.preventDefault();
 }
 
@@ -52,7 +52,7 @@ function refuse(event: Event): void {
 function askAtLink(event: MouseEvent): void {
   const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>('a[href^="#/"]') : null;
   const here = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey;
-  if (link && here && !mayGo(link.hash)) {
+  if (link && here && !confirmNavigation(link.hash)) {
     event.preventDefault();
     event.stopPropagation();
   }

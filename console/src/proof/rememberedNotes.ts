@@ -5,21 +5,21 @@ import type { ChainName } from "./chains.ts";
 const NAME = "checkpoints";
 
 /** Returns the signed note of a chain that was kept; undefined without. */
-export function keptNote(chain: ChainName): string | undefined {
-  const note = all()[nameOf(chain)];
+export function recallNote(chain: ChainName): string | undefined {
+  const note = recallNotes()[buildName(chain)];
   return typeof note === "string" ? note : undefined;
 }
 
 /** Keeps a signed note that was opened. */
-export function keepNote(chain: ChainName, note: string): void {
-  remember(NAME, { ...all(), [nameOf(chain)]: note });
+export function rememberNote(chain: ChainName, note: string): void {
+  remember(NAME, { ...recallNotes(), [buildName(chain)]: note });
 }
 
-function nameOf(chain: ChainName): string {
+function buildName(chain: ChainName): string {
   return `${chain.target}/${chain.scopeKey}`;
 }
 
-function all(): Readonly<Record<string, unknown>> {
+function recallNotes(): Readonly<Record<string, unknown>> {
   const found = recall(NAME);
   return typeof found === "object" && found !== null ? (found as Record<string, unknown>) : {};
 }

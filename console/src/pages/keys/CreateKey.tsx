@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import { api } from "@/api/index.ts";
-import { type MadeKey, makeKey, type WantedKey } from "@/api/keys.ts";
+import { type CreatedKey, createKey, type KeyRequest } from "@/api/keys.ts";
 import { ApiError } from "@/api/problem.ts";
 import { Button } from "@/components/Button.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
-import { useCan, useWho } from "@/session/hooks.ts";
+import { useHasRights, useIdentity } from "@/session/hooks.ts";
 import type { Right } from "@/session/rights.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Keys.module.css";
@@ -16,7 +16,7 @@ interface Props {
   /** Members that are known to have keys, to choose from. */
   members: readonly string[];
   onCancel: () => void;
-  onMade: (key: MadeKey) => void;
+  onMade: (key: CreatedKey) => void;
 }
 
 const ENDS = [
@@ -27,9 +27,9 @@ const ENDS = [
 ] as const;
 
 /** Makes an API key: for the caller or, with the right to manage keys, for another member. */
-export function MakeKey({ members, onCancel, onMade }: Props) {
-  const who = useWho();
-  const forOthers = useCan("Workspace.Keys.Manage");
+export function CreateKey({ members, onCancel, onMade }: Props) {
+  const who = useIdentity();
+  const forOthers = useHasRights("Workspace.Keys.Manage");
   const held = who.accessRights;
   const [name, setName] = useState("");
   const [principal, setPrincipal] = useState("");
@@ -51,7 +51,7 @@ export function MakeKey({ members, onCancel, onMade }: Props) {
     setBusy(true);
     const owner = principal.trim() === who.principal ? "" : principal.trim();
     try {
-      onMade(await makeKey(api, wantedKey(name.trim(), owner, chosen, held, ends), once));
+      onMade(await createKey(api, buildKeyRequest(name.trim(), owner, chosen, held, ends), once));
     } catch (thrown) {
       setRefused(thrown);
       setBusy(false);
@@ -68,17 +68,25 @@ export function MakeKey({ members, onCancel, onMade }: Props) {
             label="Name"
             value={name}
             onInput={setName}
-            error={(tried && name.trim() === "" ? "Say what the key is for." : undefined) ?? error?.of("name")}
+            error={
+              (tried && name.trim() === "" ? "Say what the key is for." : undefined) ?? error?.fieldMessage("name")
+            }
             hint="What uses it: the dashboard in hall 3"
           />
-          <Select label="It ends" value={ends} options={ENDS} onChange={setEnds} error={error?.of("expiresInDays")} />
+          <Select
+            label="It ends"
+            value={ends}
+            options={ENDS}
+            onChange={setEnds}
+            error={error?.fieldMessage("expiresInDays")}
+          />
           {forOthers && (
             <Field
               label="Belongs to"
               value={principal}
               onInput={setPrincipal}
               placeholder={who.principal ?? "yourself"}
-              error={error?.of("principal")}
+              error={error?.fieldMessage("principal")}
               hint={`A member's id; empty for yourself${members.length > 1 ? `. With keys: ${members.join(", ")}` : ""}`}
             />
           )}
@@ -88,7 +96,7 @@ export function MakeKey({ members, onCancel, onMade }: Props) {
           held={held}
           chosen={chosen}
           onChange={setChosen}
-          error={tried && chosen.size === 0 ? "Choose at least one right." : error?.of("rights")}
+          error={tried && chosen.size === 0 ? "Choose at least one right." : error?.fieldMessage("rights")}
         />
         <p class={css.soft}>A key never carries more than its owner holds, today or later.</p>
       </Panel>
@@ -103,13 +111,13 @@ export function MakeKey({ members, onCancel, onMade }: Props) {
   );
 }
 
-function wantedKey(
+function buildKeyRequest(
   name: string,
   owner: string,
   chosen: ReadonlySet<Right>,
   held: readonly Right[],
   ends: string,
-): WantedKey {
+): KeyRequest {
   // A key of all rights follows its owner's; for somebody else only who holds every right can make one.
   const all = chosen.size === held.length && (owner === "" || held.length === RIGHTS.length);
   return {

@@ -3,6 +3,6 @@ import { Status, type Tone } from "@/components/Badge.tsx";
 const TONES: Readonly<Record<string, Tone>> = { pending: "warn", approved: "good", rejected: "bad" };
 
 /** Where an amendment stands. */
-export function Standing({ status }: { status: string }) {
+export function AmendmentStatus({ status }: { status: string }) {
   return <Status tone={TONES[status] ?? "neutral"}>{status || "unknown"}</Status>;
 }

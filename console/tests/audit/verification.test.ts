@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Verdict } from "@/api/provenance.ts";
-import { pictured } from "@/pages/audit/picture.ts";
-import { walked } from "@/pages/audit/walked.ts";
+import { buildPicture } from "@/pages/audit/picture.ts";
+import { verifyToEnd } from "@/pages/audit/verification.ts";
 
 const SOUND: Verdict = {
   Valid: null,
@@ -22,13 +22,13 @@ function growing(verdict: Verdict, checkpoint: number | null = null) {
     tip = 50;
     return Promise.resolve(verdict);
   };
-  return walked({ verify, tip: () => Promise.resolve(tip), checkpoint: () => Promise.resolve(checkpoint) });
+  return verifyToEnd({ verify, tip: () => Promise.resolve(tip), checkpoint: () => Promise.resolve(checkpoint) });
 }
 
 test("records that arrive after the verdict are not in the picture of a sound chain", async () => {
   const { verdict, end } = await growing(SOUND);
   expect(end.tip).toBe(42);
-  expect(pictured(verdict, end).text).toContain("to 000000000042 every link holds");
+  expect(buildPicture(verdict, end).text).toContain("to 000000000042 every link holds");
 });
 
 test("a verdict that counts nothing is taken for what stood there before", async () => {
@@ -39,7 +39,7 @@ test("a verdict that counts nothing is taken for what stood there before", async
 
 test("a checkpoint signed after the verdict is not shown as verified, nor as missing", async () => {
   const { verdict, end } = await growing(SOUND, 48);
-  const picture = pictured(verdict, end);
+  const picture = buildPicture(verdict, end);
   expect(picture.nodes.map((node) => `${node.sequence ?? 0} ${node.state}`)).toEqual([
     "0 sound",
     "1 sound",
@@ -52,5 +52,5 @@ test("a checkpoint signed after the verdict is not shown as verified, nor as mis
 
 test("of a broken chain the newest end is shown, as not verified", async () => {
   const { verdict, end } = await growing({ ...SOUND, ChainValid: false, BrokenAt: "000000000041", Reason: "broken" });
-  expect(pictured(verdict, end).nodes.at(-1)).toMatchObject({ sequence: 50, state: "unread" });
+  expect(buildPicture(verdict, end).nodes.at(-1)).toMatchObject({ sequence: 50, state: "unread" });
 });

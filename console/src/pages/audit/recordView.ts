@@ -1,8 +1,8 @@
 // A record of any container, as the page shows it.
-import { type JsonObject, sequenceOf } from "@/proof/record.ts";
+import { type JsonObject, parseRecordId } from "@/proof/record.ts";
 
 /** What lists and details show of a record. */
-export interface Shown {
+export interface RecordView {
   readonly sequence: number;
   readonly id: string;
   readonly time: string;
@@ -23,37 +23,37 @@ const ACTORS = ["UserID", "AmendedBy", "ApprovedBy", "RejectedBy"];
 const TIMES = ["Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt"];
 
 /** Returns a record of events, amendments or decisions as one shape. */
-export function shown(record: JsonObject): Shown {
+export function toRecordView(record: JsonObject): RecordView {
   return {
-    sequence: sequenceOf(record.RecordID) ?? 0,
-    id: text(record, "RecordID"),
-    time: text(record, ...TIMES),
-    who: text(record, ...ACTORS),
-    action: actionOf(record),
-    entityType: text(record, "EntityType"),
-    entityId: text(record, "EntityID"),
-    before: state(record, "BeforeState", "OriginalRecord"),
-    after: state(record, "AfterState", "AmendedRecord"),
-    hash: text(record, "Hash"),
-    previousHash: text(record, "PreviousHash"),
+    sequence: parseRecordId(record.RecordID) ?? 0,
+    id: readText(record, "RecordID"),
+    time: readText(record, ...TIMES),
+    who: readText(record, ...ACTORS),
+    action: describeAction(record),
+    entityType: readText(record, "EntityType"),
+    entityId: readText(record, "EntityID"),
+    before: readState(record, "BeforeState", "OriginalRecord"),
+    after: readState(record, "AfterState", "AmendedRecord"),
+    hash: readText(record, "Hash"),
+    previousHash: readText(record, "PreviousHash"),
     damaged: record.Damaged === true,
     record,
   };
 }
 
-function actionOf(record: JsonObject): string {
+function describeAction(record: JsonObject): string {
   if (record.Damaged === true) return "damaged";
-  if ("AmendmentID" in record) return text(record, "Meaning");
-  if ("AmendedRecord" in record) return `amendment, ${text(record, "Status")}`;
-  return text(record, "ActionType");
+  if ("AmendmentID" in record) return readText(record, "Meaning");
+  if ("AmendedRecord" in record) return `amendment, ${readText(record, "Status")}`;
+  return readText(record, "ActionType");
 }
 
-function text(record: JsonObject, ...names: string[]): string {
+function readText(record: JsonObject, ...names: string[]): string {
   const found = names.map((name) => record[name]).find((value) => value !== undefined);
   return found === undefined ? "" : String(found);
 }
 
-function state(record: JsonObject, ...names: string[]): JsonObject | null {
+function readState(record: JsonObject, ...names: string[]): JsonObject | null {
   const found = names.map((name) => record[name]).find((value) => typeof value === "object" && value !== null);
   return (found as JsonObject | undefined) ?? null;
 }

@@ -14,15 +14,15 @@ export interface Entry {
 }
 
 /** Returns a record as an entry. */
-export function entryOf(record: AmendmentRecord): Entry {
+export function toEntry(record: AmendmentRecord): Entry {
   if (isTransition(record)) {
     const who = record.ApprovedBy ?? record.RejectedBy ?? "";
     const at = record.ApprovedAt ?? record.RejectedAt ?? "";
-    return { ...common(record), who, at, amendment: undefined, decision: record };
+    return { ...copyCommonFields(record), who, at, amendment: undefined, decision: record };
   }
   const damaged = !("OriginalRecord" in record && "AmendedRecord" in record);
   return {
-    ...common(record),
+    ...copyCommonFields(record),
     who: record.AmendedBy,
     at: record.AmendedAt,
     amendment: record,
@@ -31,12 +31,12 @@ export function entryOf(record: AmendmentRecord): Entry {
   };
 }
 
-function common(record: AmendmentRecord): { id: string; status: string; damaged: boolean } {
+function copyCommonFields(record: AmendmentRecord): { id: string; status: string; damaged: boolean } {
   return { id: record.RecordID, status: record.Status, damaged: false };
 }
 
 /** Returns where each amendment stands now, by its RecordID: as stored, or as decided since. */
-export function standings(records: readonly AmendmentRecord[]): ReadonlyMap<string, string> {
+export function computeStatuses(records: readonly AmendmentRecord[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const record of records) {
     found.set(isTransition(record) ? record.AmendmentID : record.RecordID, record.Status);
@@ -45,7 +45,7 @@ export function standings(records: readonly AmendmentRecord[]): ReadonlyMap<stri
 }
 
 /** Tells why somebody may not decide an amendment, in words; undefined where they may. */
-export function whyNotDecided(author: string, principal: string | null, canApprove: boolean): string | undefined {
+export function explainDenial(author: string, principal: string | null, canApprove: boolean): string | undefined {
   if (!canApprove) return "Your token does not carry Workspace.Amendment.Approve: somebody else decides.";
   if (principal === null) return "Your token names nobody, and a decision is somebody's.";
   // Maker and checker are two, in whatever case their ids are written.

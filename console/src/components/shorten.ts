@@ -2,7 +2,7 @@ const MOST_CHARACTERS = 600;
 const MOST_LINES = 14;
 
 /** The beginning of a text that is too long to stand beside others; a short one as it is. */
-export function clamped(text: string): string {
+export function shorten(text: string): string {
   const lines = text.split("\n");
   const short = lines.length > MOST_LINES ? lines.slice(0, MOST_LINES).join("\n") : text;
   if (short.length <= MOST_CHARACTERS) {

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { hold, mayGo, mayLeave } from "../src/router/leaving.ts";
-import { go } from "../src/router/route.ts";
+import { navigate } from "../src/router/route.ts";
+import { blockLeaving, confirmNavigation, confirmSignOut } from "../src/router/unsaved.ts";
 
 const asked = vi.fn<() => boolean>();
 window.confirm = asked;
@@ -15,32 +15,32 @@ afterEach(() => {
 
 function answering(yes: boolean): void {
   asked.mockReturnValue(yes);
-  release = hold();
+  release = blockLeaving();
 }
 
 test("nobody is asked where nothing is unsaved", () => {
-  expect(mayGo("#/audit") && mayLeave()).toBe(true);
+  expect(confirmNavigation("#/audit") && confirmSignOut()).toBe(true);
   expect(asked).not.toHaveBeenCalled();
 });
 
 test("who refuses to leave stays, by a button, a link and when the tab is closed", () => {
   window.location.hash = "#/queries/-/new";
   answering(false);
-  go("#/audit");
+  navigate("#/audit");
   expect(window.location.hash).toBe("#/queries/-/new");
   const link = document.body.appendChild(document.createElement("a"));
   link.setAttribute("href", "#/audit");
   expect(link.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }))).toBe(false);
   expect(window.dispatchEvent(new Event("beforeunload", { cancelable: true }))).toBe(false);
-  expect(mayLeave()).toBe(false);
+  expect(confirmSignOut()).toBe(false);
 });
 
 test("who agrees is asked once, and what was saved asks nobody", () => {
   answering(true);
-  expect(mayGo("#/audit") && mayGo("#/audit")).toBe(true);
+  expect(confirmNavigation("#/audit") && confirmNavigation("#/audit")).toBe(true);
   expect(asked).toHaveBeenCalledTimes(1);
   release();
-  expect(mayGo("#/keys")).toBe(true);
+  expect(confirmNavigation("#/keys")).toBe(true);
   expect(asked).toHaveBeenCalledTimes(1);
   expect(window.dispatchEvent(new Event("beforeunload", { cancelable: true }))).toBe(true);
 });

@@ -1,18 +1,18 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Minted } from "@/api/keys.ts";
+import type { IssuedToken } from "@/api/keys.ts";
 import { ApiError } from "@/api/problem.ts";
 import { Button } from "@/components/Button.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { claimOf } from "@/session/claims.ts";
-import { useWho } from "@/session/hooks.ts";
+import { readClaim } from "@/session/claims.ts";
+import { useIdentity } from "@/session/hooks.ts";
 import { session } from "@/session/index.ts";
 import type { Right } from "@/session/rights.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Keys.module.css";
 import { LifetimeChoice } from "./LifetimeChoice.tsx";
-import { fits, minutesOf } from "./lifetimes.ts";
+import { canIssue, parseMinutes } from "./lifetimes.ts";
 import { ScopeTree } from "./ScopeTree.tsx";
 import { Secret } from "./Secret.tsx";
 
@@ -20,23 +20,23 @@ const USUAL = "60";
 const SHORTEST = "15";
 
 /** Makes a token of some of the caller's rights, for some time. */
-export function MakeToken() {
-  const held = useWho().accessRights;
-  const longest = useResource(() => session.longest(), []);
+export function CreateToken() {
+  const held = useIdentity().accessRights;
+  const longest = useResource(() => session.longestExpiry(), []);
   const [lifetime, setLifetime] = useState(USUAL);
   const [chosen, setChosen] = useState<ReadonlySet<Right>>(new Set(held));
   const [tried, setTried] = useState(false);
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>();
-  const [made, setMade] = useState<Minted>();
+  const [made, setMade] = useState<IssuedToken>();
   const until = longest.data ?? null;
   useEffect(() => {
-    if (!fits(Number(USUAL), until, new Date())) {
+    if (!canIssue(Number(USUAL), until, new Date())) {
       setLifetime(SHORTEST);
     }
   }, [until]);
-  const minutes = minutesOf(lifetime);
-  const wrong = lifetimeError(minutes, until);
+  const minutes = parseMinutes(lifetime);
+  const wrong = checkLifetime(minutes, until);
   const submit = async (event: Event) => {
     event.preventDefault();
     setTried(true);
@@ -46,7 +46,7 @@ export function MakeToken() {
     }
     setBusy(true);
     try {
-      setMade(await session.mint(minutes, chosen.size === held.length ? undefined : [...chosen].sort()));
+      setMade(await session.issueToken(minutes, chosen.size === held.length ? undefined : [...chosen].sort()));
       setTried(false);
     } catch (error) {
       setRefused(error);
@@ -60,8 +60,8 @@ export function MakeToken() {
         secret={made.Token}
         facts={[
           { label: "Ends", value: <Time at={made.ExpiresAt} /> },
-          { label: "Id, to revoke it by", value: <code>{claimOf(made.Token, "jti")}</code> },
-          { label: "Carries", value: <Carried rights={made.AccessRights} /> },
+          { label: "Id, to revoke it by", value: <code>{readClaim(made.Token, "jti")}</code> },
+          { label: "Carries", value: <RightsList rights={made.AccessRights} /> },
           { label: "Sent as", value: <code>Authorization: Bearer …</code> },
         ]}
         onDone={() => setMade(undefined)}
@@ -75,7 +75,7 @@ export function MakeToken() {
           value={lifetime}
           onChange={setLifetime}
           until={until}
-          error={(tried ? wrong : undefined) ?? said(refused, "minutes")}
+          error={(tried ? wrong : undefined) ?? findFieldError(refused, "minutes")}
         />
       </Panel>
       <Panel title="What it may do">
@@ -84,7 +84,7 @@ export function MakeToken() {
           held={held}
           chosen={chosen}
           onChange={setChosen}
-          error={tried && chosen.size === 0 ? "Choose at least one right." : said(refused, "scopes")}
+          error={tried && chosen.size === 0 ? "Choose at least one right." : findFieldError(refused, "scopes")}
         />
       </Panel>
       {refused !== undefined && <ErrorNotice error={refused} />}
@@ -98,7 +98,7 @@ export function MakeToken() {
 }
 
 /** The rights of a credential, in a line each. */
-export function Carried({ rights }: { rights: readonly Right[] }) {
+export function RightsList({ rights }: { rights: readonly Right[] }) {
   return (
     <span class={css.rights}>
       {rights.length === 0 && "no right"}
@@ -109,14 +109,16 @@ export function Carried({ rights }: { rights: readonly Right[] }) {
   );
 }
 
-function lifetimeError(minutes: number | undefined, until: string | null): string | undefined {
+function checkLifetime(minutes: number | undefined, until: string | null): string | undefined {
   if (minutes === undefined) {
     return "Enter whole minutes from 1 to 43200, which is 30 days.";
   }
-  return fits(minutes, until, new Date()) ? undefined : "It would outlive what you are signed in with; choose less.";
+  return canIssue(minutes, until, new Date())
+    ? undefined
+    : "It would outlive what you are signed in with; choose less.";
 }
 
 /** What the service said about a field. */
-function said(refused: unknown, field: string): string | undefined {
-  return refused instanceof ApiError ? refused.of(field) : undefined;
+function findFieldError(refused: unknown, field: string): string | undefined {
+  return refused instanceof ApiError ? refused.fieldMessage(field) : undefined;
 }

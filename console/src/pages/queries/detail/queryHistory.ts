@@ -1,13 +1,13 @@
 import { ApiError, api } from "@/api/index.ts";
 import type { AuditEvent } from "@/api/provenance.ts";
-import { addressOf } from "@/pages/audit/place.ts";
-import { sequenceOf } from "@/proof/record.ts";
+import { buildAddress } from "@/pages/audit/place.ts";
+import { parseRecordId } from "@/proof/record.ts";
 
 const PAGE = 1000;
 const ENTITY = "WarmQuery";
 
 /** What the audit log tells of a query. */
-export interface Told {
+export interface QueryHistory {
   /** Newest first. */
   events: AuditEvent[];
   /** False where older records were not asked for. */
@@ -15,7 +15,7 @@ export interface Told {
 }
 
 /** Gives the audit events of a query, of the newest thousand about queries; nothing where there is no audit log. */
-export async function historyOf(lookup: string, signal?: AbortSignal): Promise<Told> {
+export async function fetchHistory(lookup: string, signal?: AbortSignal): Promise<QueryHistory> {
   const query = { target: "PlatformConfig", entityType: ENTITY, limit: PAGE };
   try {
     const answer = await api.request<AuditEvent[]>("GET", "/oi-api/provenance/events/query", undefined, {
@@ -23,7 +23,7 @@ export async function historyOf(lookup: string, signal?: AbortSignal): Promise<T
       ...(signal ? { signal } : {}),
     });
     const events = answer.data.filter((event) => event.EntityID === lookup);
-    return { events: newestFirst(events), whole: answer.headers.get("x-provenance-has-more") !== "true" };
+    return { events: sortNewestFirst(events), whole: answer.headers.get("x-provenance-has-more") !== "true" };
   } catch (error) {
     if (error instanceof ApiError && error.code === "PROVENANCE_NOT_PROVISIONED") {
       return { events: [], whole: true };
@@ -33,11 +33,11 @@ export async function historyOf(lookup: string, signal?: AbortSignal): Promise<T
 }
 
 /** Returns the address of a record in the audit log. */
-export function recordLink(event: Pick<AuditEvent, "RecordID">): string {
+export function buildRecordLink(event: Pick<AuditEvent, "RecordID">): string {
   const chain = { target: "PlatformConfig", scopeKey: "" } as const;
-  return addressOf({ chain, filters: {}, at: undefined, record: sequenceOf(event.RecordID) ?? undefined });
+  return buildAddress({ chain, filters: {}, at: undefined, record: parseRecordId(event.RecordID) ?? undefined });
 }
 
-function newestFirst(events: AuditEvent[]): AuditEvent[] {
+function sortNewestFirst(events: AuditEvent[]): AuditEvent[] {
   return events.sort((left, right) => (left.RecordID < right.RecordID ? 1 : -1));
 }

@@ -1,7 +1,7 @@
-import { api, jsonOf, whole } from "@/api/index.ts";
-import type { QueryAnswer } from "@/api/queries.ts";
+import { api, readBody, readJson } from "@/api/index.ts";
+import type { QueryResult } from "@/api/queries.ts";
 import { saveFile } from "@/components/saveFile.ts";
-import { exactly } from "./exact.ts";
+import { parseExactly } from "./exactJson.ts";
 
 /** How much of an answer is wanted, as it stands in the inputs. */
 export interface Extent {
@@ -10,7 +10,7 @@ export interface Extent {
 }
 
 /** A call that runs a query: an approved one by its address, or a text of one's own. */
-export interface Ask {
+export interface QueryCall {
   /** What files of its rows are called. */
   name: string;
   method: "GET" | "POST";
@@ -22,20 +22,24 @@ export interface Ask {
 }
 
 export const DEFAULT_LIMIT = "1000";
-export const MOST_ROWS = 10_000;
+export const MAX_ROWS = 10_000;
 
 /** What to do about an answer of this many rows that is not whole. */
-export function moreOf(rows: number): string {
-  return rows >= MOST_ROWS
+export function adviseOnTruncation(rows: number): string {
+  return rows >= MAX_ROWS
     ? "No answer holds more. Narrow the query: a shorter time range, a filter, or sums."
-    : `The answer ends at “Most rows”. Raise it, up to ${MOST_ROWS.toLocaleString("en")}, or ask for a shorter time range or for sums.`;
+    : `The answer ends at “Most rows”. Raise it, up to ${MAX_ROWS.toLocaleString("en")}, or ask for a shorter time range or for sums.`;
 }
 
 export type Form = "csv" | "parquet";
 const MEDIA: Record<Form, string> = { csv: "text/csv", parquet: "application/vnd.apache.parquet" };
 
 /** Gives the call of an approved query; `lookup` may be an API path. */
-export function warmAsk(lookup: string, parameters: readonly (readonly [string, string])[], extent: Extent): Ask {
+export function buildWarmCall(
+  lookup: string,
+  parameters: readonly (readonly [string, string])[],
+  extent: Extent,
+): QueryCall {
   const path = `/oi-api/warm-queries/${lookup.split("/").map(encodeURIComponent).join("/")}`;
   const query = [...parameters];
   if (extent.timeRange !== "") {
@@ -48,7 +52,7 @@ export function warmAsk(lookup: string, parameters: readonly (readonly [string, 
 }
 
 /** Gives the call of a caller's own text. */
-export function adHocAsk(kql: string, extent: Extent): Ask {
+export function buildAdHocCall(kql: string, extent: Extent): QueryCall {
   const timeRange = extent.timeRange === "" ? {} : { timeRange: extent.timeRange };
   // What is no number goes as it is, so that the service says what is wrong with it.
   const limit = Number(extent.limit || DEFAULT_LIMIT);
@@ -62,20 +66,20 @@ export function adHocAsk(kql: string, extent: Extent): Ask {
 }
 
 /** Gives the address behind the host. An empty value is a value: a string parameter may be emptied. */
-export function addressOf(ask: Ask): string {
+export function buildAddress(ask: QueryCall): string {
   const text = new URLSearchParams(ask.query.map(([name, value]) => [name, value])).toString();
   return text === "" ? ask.path : `${ask.path}?${text}`;
 }
 
 /** Runs a query. */
-export async function rowsOf(ask: Ask, signal?: AbortSignal): Promise<QueryAnswer> {
+export async function fetchRows(ask: QueryCall, signal?: AbortSignal): Promise<QueryResult> {
   const options = { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) };
-  const reply = await api.fetch(ask.method, addressOf(ask), ask.body, options);
-  return await jsonOf<QueryAnswer>(reply, true, exactly);
+  const reply = await api.fetch(ask.method, buildAddress(ask), ask.body, options);
+  return await readJson<QueryResult>(reply, true, parseExactly);
 }
 
 /** Runs a query and saves its rows as a file. */
-export async function save(ask: Ask, form: Form): Promise<void> {
-  const reply = await api.fetch(ask.method, addressOf(ask), ask.body, { headers: { Accept: MEDIA[form] } });
-  saveFile(await whole(reply, () => reply.blob()), `${ask.name}.${form}`);
+export async function saveRows(ask: QueryCall, form: Form): Promise<void> {
+  const reply = await api.fetch(ask.method, buildAddress(ask), ask.body, { headers: { Accept: MEDIA[form] } });
+  saveFile(await readBody(reply, () => reply.blob()), `${ask.name}.${form}`);
 }

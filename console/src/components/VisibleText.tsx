@@ -1,17 +1,17 @@
 import { useState } from "preact/hooks";
-import { count } from "@/format.ts";
+import { formatCount } from "@/format.ts";
 import { Button } from "./Button.tsx";
-import { clamped } from "./clamped.ts";
+import { findInvisible, splitPieces } from "./invisible.ts";
 import { Notice } from "./Notice.tsx";
-import css from "./Seen.module.css";
-import { pieces, unseenIn } from "./unseen.ts";
+import { shorten } from "./shorten.ts";
+import css from "./VisibleText.module.css";
 
 /** A stored text: what nobody sees is written out and marked, and it turns the direction of nothing around it. */
-export function Seen({ text }: { text: string }) {
+export function VisibleText({ text }: { text: string }) {
   return (
     <span class={css.seen}>
-      {pieces(text).map((piece, index) =>
-        piece.unseen ? (
+      {splitPieces(text).map((piece, index) =>
+        piece.isInvisible ? (
           <span key={index} class={css.escape} title="A character that nobody sees">
             {piece.text}
           </span>
@@ -26,16 +26,16 @@ export function Seen({ text }: { text: string }) {
 /** A stored text that may be long: its beginning, and all of it when asked. */
 export function LongText({ text }: { text: string }) {
   const [all, setAll] = useState(false);
-  const beginning = clamped(text);
+  const beginning = shorten(text);
   if (beginning === text) {
-    return <Seen text={text} />;
+    return <VisibleText text={text} />;
   }
   return (
     <>
-      <Seen text={all ? text : `${beginning}…`} />
+      <VisibleText text={all ? text : `${beginning}…`} />
       <span class={css.more}>
         <Button kind="quiet" onClick={() => setAll(!all)}>
-          {all ? "Show less" : `Show all ${count(text.length)} characters`}
+          {all ? "Show less" : `Show all ${formatCount(text.length)} characters`}
         </Button>
       </span>
     </>
@@ -43,8 +43,8 @@ export function LongText({ text }: { text: string }) {
 }
 
 /** Warns of texts that hold what nobody sees; nothing where they hold none. */
-export function UnseenWarning({ texts }: { texts: readonly string[] }) {
-  const found = unseenIn(...texts);
+export function InvisibleWarning({ texts }: { texts: readonly string[] }) {
+  const found = findInvisible(...texts);
   if (found.length === 0) {
     return null;
   }

@@ -1,0 +1,41 @@
+import { render } from "preact";
+import { expect, test } from "vitest";
+import { CodeBlock } from "../src/components/CodeBlock.tsx";
+import { escapeInvisible, findInvisible, splitPieces } from "../src/components/invisible.ts";
+import { JsonDiff } from "../src/components/JsonDiff.tsx";
+import { shorten } from "../src/components/shorten.ts";
+
+const TROJAN = "T | where a == \u202e'x' \u2066// all\u2069";
+
+test("what nobody sees is written out; ends of lines, tabs and letters of any script stay", () => {
+  expect(escapeInvisible(TROJAN)).toBe("T | where a == \\u202e'x' \\u2066// all\\u2069");
+  expect(escapeInvisible("a\u200bb\u0000c\u{e0001}d\u3164")).toBe("a\\u200bb\\u0000c\\u{e0001}d\\u3164");
+  expect(escapeInvisible("Grüße\tעברית\r\n日本 😀")).toBe("Grüße\tעברית\r\n日本 😀");
+  expect(escapeInvisible("a\rb")).toBe("a\\u000db");
+});
+
+test("a written-out character is told from the same letters as somebody typed them", () => {
+  expect(splitPieces("\\u202e")).toEqual([{ text: "\\u202e", isInvisible: false }]);
+  expect(splitPieces("\u202e")).toEqual([{ text: "\\u202e", isInvisible: true }]);
+});
+
+test("a warning names each such character once", () => {
+  expect(findInvisible(TROJAN, "\u202e")).toEqual(["\\u202e", "\\u2066", "\\u2069"]);
+  expect(findInvisible("T | take 1\n")).toEqual([]);
+});
+
+test("code and differences hold no character that nobody sees", () => {
+  const box = document.createElement("div");
+  render(<CodeBlock code={TROJAN} label="KQL" />, box);
+  expect(box.textContent).toContain("\\u202e");
+  render(<JsonDiff before={{ "k\u202e": "a" }} after={{ "k\u202e": "\u2066b" }} />, box);
+  expect(box.textContent).toContain("\\u2066");
+  expect(box.textContent).not.toMatch(/[\u202e\u2066]/u);
+});
+
+test("long values show their beginning, and no half of a character", () => {
+  expect(shorten("short\ntext")).toBe("short\ntext");
+  expect(shorten("x".repeat(3000))).toHaveLength(600);
+  expect(shorten("line\n".repeat(100)).split("\n")).toHaveLength(14);
+  expect(shorten(`${"x".repeat(599)}😀${"x".repeat(9)}`)).toBe("x".repeat(599));
+});

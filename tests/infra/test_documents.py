@@ -38,7 +38,7 @@ def test_every_check_of_the_tour_is_explained() -> None:
     used = {
         check.__name__.replace("_", " "): {
             right
-            for call in re.findall(r"tour\.(?:member|pair)\(([^)]*)\)", inspect.getsource(check))
+            for call in re.findall(r"context\.(?:member|pair)\(([^)]*)\)", inspect.getsource(check))
             for right in re.findall(r'"(\w+\.\w+)"', call)
         }
         for check in CHECKS

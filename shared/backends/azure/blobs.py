@@ -93,7 +93,7 @@ class BlobAccount:
             blob.blob_name,
             permission=BlobSasPermissions(read=True),
             expiry=expires_at,
-            format_content_disposition=format_content_disposition(file_name),
+            content_disposition=format_content_disposition(file_name),
             **await self._signing_key(expires_at),
         )
 

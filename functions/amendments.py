@@ -85,7 +85,7 @@ async def _check_amendment(call: Call[Any, AmendmentBody], faults: ValidationErr
     if faults:
         # The policy is not checked for a valid request: it may be a retry, which gets the first reply again even if
         # the policy has changed since.
-        check_reason(faults, call.body, await _policy())
+        check_reason(faults, call.body, await _load_policy())
 
 
 async def _check_rejection(call: Call[RejectQuery, RejectionBody], faults: ValidationErrors) -> None:
@@ -115,7 +115,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     Its status is pending if the workspace's policy requires approval, else approved.
     """
     chain = resolve_amendments_chain(call.body.scope_key)
-    policy = await _policy()
+    policy = await _load_policy()
     async with reserve_append_id(call) as append_id:
         created = await services().amendments.create(
             chain, call.principal.member_id, call.body, policy, append_id=append_id, size=len(call.request.body)
@@ -191,7 +191,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
 )
 async def reason_categories(_: Call) -> Reply:
     """Return the reason categories that an amendment may use."""
-    return json_reply({"categories": list((await _policy()).reason_categories)})
+    return json_reply({"categories": list((await _load_policy()).reason_categories)})
 
 
 @GROUP.endpoint(
@@ -238,7 +238,7 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     return replace(build_created_reply(chain, decision.record), status=200)
 
 
-async def _policy() -> AmendmentPolicy:
+async def _load_policy() -> AmendmentPolicy:
     policy = (await services().catalog.current()).policies.provenance
     if policy is None:
         raise invalid("workspace", "has no provenance policy")

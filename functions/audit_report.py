@@ -127,7 +127,7 @@ def _render_amendment(record: Mapping[str, Any], decision: Mapping[str, Any] | N
     facts = [
         ("Amended by", f"{record['AmendedBy']}, {record['AmendedAt']}"),
         ("Reason", f"{record['ReasonCategory']}: {record['ReasonText']}"),
-        *_decision_facts(decision),
+        *_list_decision_facts(decision),
     ]
     return (
         f"<article><h2>{escape(record['RecordID'])} "
@@ -141,7 +141,7 @@ def _render_hashes(label: str, record: Mapping[str, Any]) -> str:
     return f'<p class="hash">{label}: Hash {escape(record["Hash"])}<br>Previous {escape(record["PreviousHash"])}</p>'
 
 
-def _decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+def _list_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
     if decision is None:
         return
     if decision["Meaning"] == "approval":

@@ -65,7 +65,7 @@ class DownloadBody(BaseModel):
 )
 async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of a data connection."""
-    return await _start(call, await services().downloads.select_connection(call.path["lookup"]))
+    return await _start_job(call, await services().downloads.select_connection(call.path["lookup"]))
 
 
 @GROUP.endpoint(
@@ -77,7 +77,7 @@ async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
 )
 async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of all connections of a surface."""
-    return await _start(call, await services().downloads.select_surface_connections(call.path["surfaceLookup"]))
+    return await _start_job(call, await services().downloads.select_surface_connections(call.path["surfaceLookup"]))
 
 
 @GROUP.endpoint(
@@ -90,7 +90,7 @@ async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
 async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of one connection of a surface."""
     surface, connection = call.path["surfaceLookup"], call.path["connLookup"]
-    return await _start(call, await services().downloads.select_surface_connections(surface, connection))
+    return await _start_job(call, await services().downloads.select_surface_connections(surface, connection))
 
 
 @GROUP.endpoint("GET", ROUTE, right=AccessRight.COLD_DATA_EXPORT, docs=replies.LISTED)
@@ -115,11 +115,11 @@ async def cancel_download(call: Call) -> Reply:
     return Reply(204)
 
 
-async def _start(call: Call[Any, DownloadBody], connections: tuple[str, ...]) -> Reply:
+async def _start_job(call: Call[Any, DownloadBody], connections: tuple[str, ...]) -> Reply:
     date_range = call.body.date_range
     downloads = services().downloads
     job = await downloads.start(call.principal, connections, call.body.format, date_range.start, date_range.end, RUNNER)
-    headers = {"Location": _status_url(job)}
+    headers = {"Location": _build_status_url(job)}
     wait = _parse_wait(call.request.headers.get("prefer", ""))
     if wait:
         job = await downloads.wait_until_ended(job, wait)
@@ -134,7 +134,7 @@ def _parse_wait(prefer: str) -> int:
     return min(int(found[1]), LONGEST_WAIT_SECONDS) if found else 0
 
 
-def _status_url(job: Job) -> str:
+def _build_status_url(job: Job) -> str:
     return f"/{ROUTE}/{job.id}"
 
 
@@ -143,7 +143,7 @@ async def _to_json(job: Job) -> dict[str, Any]:
     return {
         "downloadId": job.id,
         "status": job.status,
-        "statusUrl": _status_url(job),
+        "statusUrl": _build_status_url(job),
         "format": job.format,
         "dateRange": {"start": rfc3339(job.start), "end": rfc3339(job.end)},
         "createdAt": rfc3339(job.created_at),

@@ -77,9 +77,9 @@ _GRAPHQL_MEDIA_TYPE: Final = {"application/graphql-response+json": {"$ref": "#/c
 _RESPONSE = DocumentedReply(200, "Data, errors, or both.", GraphQLReply, _DATA, _GRAPHQL_MEDIA_TYPE)
 
 POST_DOCS = OperationDocs(
-    (_RESPONSE,), refusals=(400, 403, 413), example=_EXAMPLE, body_schema=_BODY_SCHEMA, errors=_ERRORS
+    (_RESPONSE,), error_statuses=(400, 403, 413), example=_EXAMPLE, body_schema=_BODY_SCHEMA, errors=_ERRORS
 )
-GET_DOCS = OperationDocs((_RESPONSE,), refusals=(400, 403, 405), errors=_ERRORS, query=_QUERY_PARAMETERS)
+GET_DOCS = OperationDocs((_RESPONSE,), error_statuses=(400, 403, 405), errors=_ERRORS, query=_QUERY_PARAMETERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +139,16 @@ GROUP = Group("graphql", build_graphql_problem)
 @GROUP.endpoint("POST", ROUTE, access=Access.KEY_OR_TOKEN, body=RawBody, unknown=UnknownNames.IGNORE, docs=POST_DOCS)
 async def graphql(call: Call[Any, RawBody]) -> Reply:
     """Execute a GraphQL query or mutation."""
-    return await _run(call)
+    return await _run_query(call)
 
 
 @GROUP.endpoint("GET", ROUTE, access=Access.KEY_OR_TOKEN, unknown=UnknownNames.IGNORE, docs=GET_DOCS)
 async def graphql_query(call: Call) -> Reply:
     """Execute a GraphQL query; mutations require POST."""
-    return await _run(call)
+    return await _run_query(call)
 
 
-async def _run(call: Call[Any, Any]) -> Reply:
+async def _run_query(call: Call[Any, Any]) -> Reply:
     workspace = (await services().catalog.current()).workspace
     if workspace is None or call.path["workspaceId"] != workspace.id:
         raise WorkspaceError(

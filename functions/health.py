@@ -27,7 +27,8 @@ class Ready(TypedDict):
 
 ALIVE_DOCS = OperationDocs((DocumentedReply(200, "The process runs.", Alive, {"status": "alive"}),))
 READY_DOCS = OperationDocs(
-    (DocumentedReply(200, "The stores and the query engine respond.", Ready, {"status": "ready"}),), refusals=(503,)
+    (DocumentedReply(200, "The stores and the query engine respond.", Ready, {"status": "ready"}),),
+    error_statuses=(503,),
 )
 
 

@@ -52,7 +52,7 @@ STREAM_DOCS = OperationDocs(
             headers={"Location": "WebSocket URL of the same stream."},
         ),
     ),
-    refusals=(404, 426, 503),
+    error_statuses=(404, 426, 503),
 )
 NEGOTIATED_DOCS = OperationDocs(
     (
@@ -60,7 +60,7 @@ NEGOTIATED_DOCS = OperationDocs(
             200, "The WebSocket URL.", LinkToStream, {"url": _URL, "expiresAt": "2026-01-05T09:00:00.000000Z"}
         ),
     ),
-    refusals=(404, 503),
+    error_statuses=(404, 503),
 )
 EVENTS_DOCS = OperationDocs(listed=False)
 
@@ -101,7 +101,7 @@ async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
     """
     live = services().live_stream
     if _is_upgrade(call.request):
-        link = await live.create_link(call.principal, call.query, _stream_parameters(call.request))
+        link = await live.create_link(call.principal, call.query, _select_stream_parameters(call.request))
         return Reply(307, b"", {"Location": link.url})
     await live.select_connections(call.query)
     raise WorkspaceError(
@@ -117,7 +117,7 @@ async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
 
     For browsers, and for hosts that cannot upgrade a request to a WebSocket.
     """
-    link = await services().live_stream.create_link(call.principal, call.query, _stream_parameters(call.request))
+    link = await services().live_stream.create_link(call.principal, call.query, _select_stream_parameters(call.request))
     return json_reply({"url": link.url, "expiresAt": rfc3339(link.expires_at)})
 
 
@@ -148,7 +148,7 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     headers = call.request.headers
     event = headers.get(_TYPE, "").removeprefix(_SYSTEM)
     if event == CONNECT:
-        return await _admission_pipeline(call.body).serve(_to_stream_request(call.body, headers))
+        return await _build_admission_pipeline(call.body).serve(_to_stream_request(call.body, headers))
     if event == CONNECTED:
         # Web PubSub does not wait for this reply. The request lasts as long as the replay, because the platform may
         # stop an instance without requests.
@@ -190,7 +190,7 @@ def _decode_state(state: str) -> bytes:
         return b""
 
 
-def _admission_pipeline(event: ConnectEvent) -> RequestPipeline:
+def _build_admission_pipeline(event: ConnectEvent) -> RequestPipeline:
     """Return a pipeline for the client's own request, so that it passes the same checks as a request to any route."""
     users = event.claims.get("sub", [])
 
@@ -218,7 +218,7 @@ def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Reque
     return Request("GET", f"/{ROUTE}", urlencode(query), request_headers | {"x-request-id": request_id}, b"")
 
 
-def _stream_parameters(request: Request) -> dict[str, str]:
+def _select_stream_parameters(request: Request) -> dict[str, str]:
     """Return the filter parameters of a request, which its WebSocket URL repeats."""
     names = {field.alias or name for name, field in StreamFilters.model_fields.items()}
     return {name: value for name, value in request.parse_query_pairs() if name in names}

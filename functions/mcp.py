@@ -9,7 +9,7 @@ from functions.lazy_groups import load_operations
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
-from shared.http.host_names import is_allowed_host, misdirected_reply
+from shared.http.host_names import build_misdirected_reply, is_allowed_host
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group, Operation, RawBody
@@ -83,12 +83,12 @@ MCP_DOCS = OperationDocs(
         ),
         DocumentedReply(404, "The method is unknown.", RpcReply, _UNKNOWN_METHOD),
     ),
-    refusals=(400, 403, 406, 413, 415, 421),
+    error_statuses=(400, 403, 406, 413, 415, 421),
     example=_PING,
     body_schema=_BODY_SCHEMA,
 )
 METADATA_DOCS = OperationDocs(
-    (DocumentedReply(200, "The protected resource metadata.", ResourceMetadata, _METADATA),), refusals=(421,)
+    (DocumentedReply(200, "The protected resource metadata.", ResourceMetadata, _METADATA),), error_statuses=(421,)
 )
 
 
@@ -97,8 +97,8 @@ def build_mcp_problem(error: WorkspaceError, trace_id: str, request: Request) ->
     reply = problem_reply(error, trace_id)
     if error.kind is Kind.UNAUTHENTICATED:
         if not _is_known_host(request):
-            return misdirected_reply(trace_id)
-        reply.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{_public_url(request)}/{METADATA}"'
+            return build_misdirected_reply(trace_id)
+        reply.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{_get_public_url(request)}/{METADATA}"'
     return reply
 
 
@@ -122,8 +122,8 @@ async def mcp(call: Call[Any, RawBody]) -> Reply:
 async def mcp_metadata(call: Call) -> Reply:
     """Return the OAuth 2.0 protected resource metadata of the MCP server (RFC 9728)."""
     if not _is_known_host(call.request):
-        return misdirected_reply(request_id.get())
-    configured, base = services().settings, _public_url(call.request)
+        return build_misdirected_reply(request_id.get())
+    configured, base = services().settings, _get_public_url(call.request)
     authority = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
     document: dict[str, Any] = {
         "resource": f"{base}/{ROUTE}",
@@ -138,10 +138,10 @@ async def mcp_metadata(call: Call) -> Reply:
 
 
 async def _build_capabilities(principal: Principal) -> "Capabilities":
-    from functions.mcp_catalog import catalog_resources, catalog_tools  # noqa: PLC0415  imported by _MODULES above
-    from functions.mcp_queries import query_tools  # noqa: PLC0415
-    from functions.mcp_tail import tail_tools  # noqa: PLC0415
-    from functions.mcp_tools import route_tools  # noqa: PLC0415
+    from functions.mcp_catalog import build_catalog_resources, build_catalog_tools  # noqa: PLC0415  imported by _MODULES above
+    from functions.mcp_queries import build_query_tools  # noqa: PLC0415
+    from functions.mcp_tail import build_tail_tools  # noqa: PLC0415
+    from functions.mcp_tools import build_route_tools  # noqa: PLC0415
     from shared.mcp_server.capabilities import Capabilities  # noqa: PLC0415
     from shared.mcp_server.prompts import PROMPTS  # noqa: PLC0415
 
@@ -155,14 +155,18 @@ async def _build_capabilities(principal: Principal) -> "Capabilities":
         )
         return await get_pipeline().serve(traced, principal)
 
-    operations, catalog = await _permitted_operations(principal), await services().catalog.current()
-    tools = [*catalog_tools(principal, catalog), *route_tools(operations, send), *tail_tools(principal, catalog)]
+    operations, catalog = await _find_permitted_operations(principal), await services().catalog.current()
+    tools = [
+        *build_catalog_tools(principal, catalog),
+        *build_route_tools(operations, send),
+        *build_tail_tools(principal, catalog),
+    ]
     if "execute_warm_query" in operations:
-        tools += query_tools(operations["execute_warm_query"], catalog)
-    return Capabilities(principal.member_id, tools, catalog_resources(principal, catalog), PROMPTS)
+        tools += build_query_tools(operations["execute_warm_query"], catalog)
+    return Capabilities(principal.member_id, tools, build_catalog_resources(principal, catalog), PROMPTS)
 
 
-async def _permitted_operations(principal: Principal) -> Mapping[str, Operation]:
+async def _find_permitted_operations(principal: Principal) -> Mapping[str, Operation]:
     from shared.openapi.document import is_usable  # noqa: PLC0415
 
     operations = await load_operations(GROUPS)
@@ -174,7 +178,7 @@ def _is_known_host(request: Request) -> bool:
     return is_allowed_host(request.headers.get("host", ""), services().settings.hosts())
 
 
-def _public_url(request: Request) -> str:
+def _get_public_url(request: Request) -> str:
     """Return scheme and authority of links in replies, without a trailing slash.
 
     The setting ``PUBLIC_URL`` has priority, because a gateway may replace the Host header of the request.

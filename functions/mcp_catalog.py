@@ -58,7 +58,7 @@ class Surfaces(TypedDict):
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-def catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
+def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
     """Return the catalog tools, or none if the principal has no right to read the catalog."""
     if AccessRight.CATALOG_READ not in principal.rights:
         return ()
@@ -89,7 +89,7 @@ def catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
     )
 
 
-def catalog_resources(principal: Principal, catalog: Catalog) -> Sequence[Resource]:
+def build_catalog_resources(principal: Principal, catalog: Catalog) -> Sequence[Resource]:
     """Return definitions of warm queries and surfaces, or none if the principal has no right to read the catalog."""
     if AccessRight.CATALOG_READ not in principal.rights:
         return ()

@@ -40,7 +40,7 @@ class RunArguments(QueryArguments):
     parameters: dict[str, Any] = Field({}, description="Values of declared parameters by name.")
 
 
-def query_tools(execute: Operation, catalog: Catalog) -> Iterable[Tool]:
+def build_query_tools(execute: Operation, catalog: Catalog) -> Iterable[Tool]:
     """Return the tool for all queries and one tool per approved query, sorted by lookup key."""
     approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
     named = sorted(_assign_names(approved), key=lambda pair: pair[1].lookup)
@@ -80,7 +80,7 @@ def _assign_names(queries: Sequence[CatalogEntry[WarmQuery]]) -> Iterable[tuple[
 
 
 def _build_tool(name: str, query: WarmQuery, output_schema: Schema) -> Tool:
-    parameters = {_argument_name(parameter.name): parameter for parameter in query.parameters}
+    parameters = {_format_argument_name(parameter.name): parameter for parameter in query.parameters}
     input_schema = {
         "type": "object",
         "properties": {
@@ -90,10 +90,10 @@ def _build_tool(name: str, query: WarmQuery, output_schema: Schema) -> Tool:
         "required": [argument for argument, parameter in parameters.items() if parameter.required],
         "additionalProperties": False,
     }
-    return Tool(name, query.name, _describe(query), input_schema, output_schema, _build_runner(query, parameters))
+    return Tool(name, query.name, _describe_query(query), input_schema, output_schema, _build_runner(query, parameters))
 
 
-def _argument_name(parameter: str) -> str:
+def _format_argument_name(parameter: str) -> str:
     return f"p_{parameter}" if parameter in _RESERVED else parameter
 
 
@@ -101,7 +101,7 @@ def _build_schema(parameter: QueryParameter) -> dict[str, Any]:
     return {**build_parameter_schema(parameter), "description": f"Kusto type {parameter.type}."}
 
 
-def _describe(query: WarmQuery) -> str:
+def _describe_query(query: WarmQuery) -> str:
     approval = query.approval
     description = f"{query.description or query.name} (surface {query.surface})."
     if approval is None:
@@ -113,7 +113,7 @@ def _build_runner(query: WarmQuery, parameters: Mapping[str, QueryParameter]) ->
     async def run(arguments: Mapping[str, Any]) -> ToolResult:
         present = _drop_nulls(arguments)
         values = {parameter.name: present[name] for name, parameter in parameters.items() if name in present}
-        return await _run_query(query.lookup, validate_model(QueryArguments, present), values, _argument_name)
+        return await _run_query(query.lookup, validate_model(QueryArguments, present), values, _format_argument_name)
 
     return run
 

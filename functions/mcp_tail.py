@@ -25,7 +25,7 @@ Telemetry
 | project Timestamp, ConnectionLookup, DeviceId, MessageId, Payload"""
 
 
-def _parse_whole(value: Any) -> Any:
+def _parse_integer(value: Any) -> Any:
     """Return a whole number; ``1.0`` counts as one, because JSON does not distinguish it from ``1``."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -34,7 +34,7 @@ def _parse_whole(value: Any) -> Any:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_parse_whole)]
+Whole = Annotated[int, BeforeValidator(_parse_integer)]
 
 
 class TailArguments(BaseModel):
@@ -64,7 +64,7 @@ class Tail(TypedDict):
     messages: list[TailMessage]
 
 
-def tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
+def build_tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
     """Return the tool, or none if the principal has no right to read the live stream."""
     if AccessRight.LIVE_STREAM_READ not in principal.rights:
         return ()

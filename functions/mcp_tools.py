@@ -78,7 +78,7 @@ ROUTE_TOOLS: Final = (
 )
 
 
-def route_tools(operations: Mapping[str, Operation], send: SendRequest) -> Iterable[Tool]:
+def build_route_tools(operations: Mapping[str, Operation], send: SendRequest) -> Iterable[Tool]:
     """Return the tools of the operations that the caller may use."""
     return [_build_tool(spec, operations[spec.operation], send) for spec in ROUTE_TOOLS if spec.operation in operations]
 
@@ -125,7 +125,7 @@ def build_output_schema(operation: Operation) -> Schema:
 
     The output of a tool must be an object, so a reply that is an array becomes the member ``records``.
     """
-    answer = next(one for one in operation.docs.answers if one.shape is not None)
+    answer = next(one for one in operation.docs.replies if one.shape is not None)
     schema = inline_schema(answer.shape, "serialization")
     if schema.get("type") == "object":
         return schema

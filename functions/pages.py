@@ -61,7 +61,7 @@ async def console_without_slash(_: Call) -> Reply:
 @GROUP.endpoint("GET", "console/", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=PAGE_DOCS)
 async def console(call: Call) -> Reply:
     """Return the web console, which requests an API key or a token from the user."""
-    return await _console().page(call.request)
+    return await _get_console_files().page(call.request)
 
 
 @GROUP.endpoint(
@@ -76,7 +76,7 @@ async def console_config(_: Call) -> Reply:
 @GROUP.endpoint("GET", "console/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=FILE_DOCS)
 async def console_file(call: Call) -> Reply:
     """Return a file of the web console."""
-    return await _console().file(call.request, call.path["file"])
+    return await _get_console_files().file(call.request, call.path["file"])
 
 
 @GROUP.endpoint("GET", "oi-api/explorer", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=PAGE_DOCS)
@@ -106,16 +106,16 @@ async def graphiql_file(call: Call) -> Reply:
 
 
 @cache
-def _console() -> StaticFiles:
+def _get_console_files() -> StaticFiles:
     """Return the web console's files, with a policy that allows calls to the live stream and Entra ID if configured."""
     settings = services().settings
     sign_in = build_console_sign_in(settings)
-    allowed = (_websocket_origin(settings.web_pubsub_endpoint), sign_in.origin if sign_in else "")
+    allowed = (_build_websocket_origin(settings.web_pubsub_endpoint), sign_in.origin if sign_in else "")
     origins = "".join(f" {origin}" for origin in allowed if origin)
     return StaticFiles(_STATIC / "console", STRICT_POLICY.format(origins=origins))
 
 
-def _websocket_origin(endpoint: str) -> str:
+def _build_websocket_origin(endpoint: str) -> str:
     """Return the WebSocket origin of an HTTP URL, empty if the URL has no host."""
     parts = urlsplit(endpoint)
     return f"{'wss' if parts.scheme == 'https' else 'ws'}://{parts.netloc}" if parts.netloc else ""

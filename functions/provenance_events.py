@@ -16,14 +16,14 @@ from functions.provenance_queries import (
     TargetQuery,
     VerifyBody,
     WriteQuery,
-    equality_filters,
+    build_equality_filters,
 )
 from functions.provenance_replies import (
     build_created_reply,
     build_csv_reply,
+    build_export_file_name,
     build_list_reply,
-    csv_size,
-    export_file_name,
+    estimate_csv_size,
 )
 from functions.replies import provenance as replies
 from shared.auth.rights import AccessRight
@@ -115,7 +115,7 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     """Return audit events that match the filters, newest first."""
     parameters, parser = call.query, LenientParser()
     chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
-    filters = replace(parser.parse_window(parameters), equal=equality_filters(parameters))
+    filters = replace(parser.parse_window(parameters), equal=build_equality_filters(parameters))
     answer = await query(
         services().chain_store,
         chain,
@@ -164,13 +164,15 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     """Download audit events that match the filters, oldest first, as JSON or CSV."""
     parameters, parser = call.query, LenientParser()
     chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
-    filters = replace(parser.parse_window(parameters), equal=equality_filters(parameters))
+    filters = replace(parser.parse_window(parameters), equal=build_equality_filters(parameters))
     limit = parser.parse_number("limit", parameters.limit, least=1, default=DEFAULT_EXPORT_LIMIT)
     as_csv = parameters.format is ExportFormat.CSV
-    answer = await export(services().chain_store, chain, filters, limit=limit, weigh=csv_size if as_csv else None)
+    answer = await export(
+        services().chain_store, chain, filters, limit=limit, weigh=estimate_csv_size if as_csv else None
+    )
     build_reply = build_csv_reply if as_csv else build_list_reply
     reply = await build_reply(chain, answer, parser)
-    reply.headers["Content-Disposition"] = f'attachment; filename="{export_file_name(chain)}"'
+    reply.headers["Content-Disposition"] = f'attachment; filename="{build_export_file_name(chain)}"'
     return reply
 
 

@@ -26,7 +26,7 @@ _TARGET_DESCRIPTION: Final = "Container of the chain. Default: DomainEvents with
 def _parse_sequence(text: str) -> int:
     if not _SIGNED_NUMBER.fullmatch(text):
         raise ValueError("must be a whole number")
-    return _clamp(text)
+    return _limit_to_range(text)
 
 
 Sequence = Annotated[
@@ -39,7 +39,7 @@ WritableTarget = Annotated[
 ]
 
 
-def _integer_schema(least: int) -> WithJsonSchema:
+def _build_integer_schema(least: int) -> WithJsonSchema:
     """Return the schema of a number that clients should send; the field itself is text, because it may be invalid."""
     return WithJsonSchema({"type": "integer", "format": "int64", "minimum": least})
 
@@ -54,7 +54,7 @@ class WindowQuery(BaseModel):
     )
     start_date: str | None = Field(None, alias="startDate", description="ISO 8601, inclusive; UTC if no zone is given.")
     end_date: str | None = Field(None, alias="endDate", description="ISO 8601, inclusive; UTC if no zone is given.")
-    limit: Annotated[str | None, _integer_schema(1)] = Field(
+    limit: Annotated[str | None, _build_integer_schema(1)] = Field(
         None,
         description="Maximum number of records. An invalid value selects the default, a larger one the maximum.",
     )
@@ -65,7 +65,7 @@ class SequenceQuery(WindowQuery):
 
     from_sequence: Sequence = Field(None, alias="fromSequence", description="First sequence, inclusive.")
     to_sequence: Sequence = Field(None, alias="toSequence", description="Last sequence, inclusive.")
-    offset: Annotated[str | None, _integer_schema(0)] = Field(
+    offset: Annotated[str | None, _build_integer_schema(0)] = Field(
         None, description="Number of records to skip. Pages shift while records are appended."
     )
 
@@ -143,7 +143,7 @@ class ProofQuery(CheckpointQuery):
     size: Sequence = Field(None, description="Size of the checkpoint; required.")
 
 
-def _clamp(text: str) -> int:
+def _limit_to_range(text: str) -> int:
     """Return a number, limited to the range that the stores can compare; no chain is that long."""
     return max(-_MAX_STORED_NUMBER, min(int(text), _MAX_STORED_NUMBER))
 
@@ -163,7 +163,7 @@ class LenientParser:
         if text is None:
             return default
         if _NUMBER.fullmatch(text) and int(text) >= least:
-            return _clamp(text)
+            return _limit_to_range(text)
         self.ignored.append(name)
         return default
 
@@ -194,7 +194,7 @@ class LenientParser:
         return {IGNORED: ", ".join(self.ignored)} if self.ignored else {}
 
 
-def equality_filters(query: EventsQuery | ExportQuery) -> dict[str, str]:
+def build_equality_filters(query: EventsQuery | ExportQuery) -> dict[str, str]:
     """Return the filters on record members; an empty parameter counts as missing."""
     filters = {"EntityType": query.entity_type, "ActionType": query.action_type, "UserID": query.user_id}
     return {name: value for name, value in filters.items() if value}

@@ -52,14 +52,14 @@ async def build_csv_reply(chain: ChainKey, answer: AuditQueryResult, parser: Len
     return reply
 
 
-def csv_size(record: ChainRecord) -> int:
+def estimate_csv_size(record: ChainRecord) -> int:
     """Return an upper bound of a record's size in CSV, in bytes."""
     return (
         2 * len(CSV_COLUMNS) * len("''") + 2 * sum(len(text.encode()) + 1 for text in record.projection.values()) + 200
     )
 
 
-def export_file_name(chain: ChainKey) -> str:
+def build_export_file_name(chain: ChainKey) -> str:
     """Return the file name of an export; the interface requires ``.csv`` for both formats."""
     return f"provenance-{re.sub(r'[^A-Za-z0-9._-]', '_', chain.scope_key or chain.target)}.csv"
 

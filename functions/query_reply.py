@@ -19,7 +19,7 @@ _VARY = {"Vary": "Accept, Authorization"}
 async def build_query_reply(request: Request, run: QueryResult) -> Reply:
     """Return the rows in the media type that the caller prefers, or 304 if the caller's ETag matches."""
     media_type = choose_media_type(request.headers.get("accept", ""), (JSON, CSV, PARQUET))
-    rows, etag = await asyncio.to_thread(_rows_with_etag, run, media_type)
+    rows, etag = await asyncio.to_thread(_serialise_rows, run, media_type)
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
     if request.method in ("GET", "HEAD") and _matches(request.headers.get("if-none-match", ""), etag):
         return Reply(304, b"", headers)
@@ -27,10 +27,10 @@ async def build_query_reply(request: Request, run: QueryResult) -> Reply:
         return Reply(200, await asyncio.to_thread(_build_document, run, rows), {"Content-Type": JSON, **headers})
     body = await asyncio.to_thread(to_csv if media_type == CSV else to_parquet, run)
     content_type = f"{CSV}; charset=utf-8; header=present" if media_type == CSV else PARQUET
-    return Reply(200, body, {"Content-Type": content_type, **headers, **_governance_headers(run)})
+    return Reply(200, body, {"Content-Type": content_type, **headers, **_build_governance_headers(run)})
 
 
-def _rows_with_etag(run: QueryResult, media_type: str) -> tuple[bytes, str]:
+def _serialise_rows(run: QueryResult, media_type: str) -> tuple[bytes, str]:
     # Rows are serialized in chunks, because serializing all rows in one call blocks the other threads.
     parts = (json_bytes(run.rows[start : start + _CHUNK])[1:-1] for start in range(0, len(run.rows), _CHUNK))
     rows = b"[%b]" % b",".join(parts)
@@ -56,7 +56,7 @@ def _build_document(run: QueryResult, rows: bytes) -> bytes:
     return b'%b,"results":%b,%b' % (head, rows, json_bytes(document)[1:])
 
 
-def _governance_headers(run: QueryResult) -> dict[str, str]:
+def _build_governance_headers(run: QueryResult) -> dict[str, str]:
     headers = {"x-query-executed-at": rfc3339(run.executed_at), "x-query-truncated": str(run.truncated).lower()}
     if run.from_cache is not None:
         headers["x-query-from-cache"] = str(run.from_cache).lower()

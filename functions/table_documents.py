@@ -100,7 +100,7 @@ class ListQuery(PartitionQuery):
 async def list_documents(call: Call[ListQuery, Any]) -> Reply:
     """List the documents of a table, of one partition or of all partitions."""
     query = call.query
-    page = await services().documents.list(_table_address(call), query.value(), query.limit, query.continuation_token)
+    page = await services().documents.list(_get_address(call), query.value(), query.limit, query.continuation_token)
     token = json_bytes(page.continuation)
     # The stored JSON texts are joined as they are, because parsing them again would only take time.
     body = b'{"documents":[%b],"count":%d,"continuationToken":%b}' % (b",".join(page.texts), len(page.texts), token)
@@ -118,8 +118,8 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
 )
 async def create_document(call: Call[Any, Document]) -> Reply:
     """Create a document; the service assigns an id if the document has none."""
-    created = await services().documents.create(_table_address(call), call.body, size=len(call.request.body))
-    return _build_reply(created.stored, 201, {"Location": _document_url(call, created)})
+    created = await services().documents.create(_get_address(call), call.body, size=len(call.request.body))
+    return _build_reply(created.stored, 201, {"Location": _build_document_url(call, created)})
 
 
 @GROUP.endpoint(
@@ -134,7 +134,7 @@ async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Return a document."""
     condition = parse_condition(call.request)
     stored, is_current = await services().documents.read(
-        _table_address(call), call.path["documentId"], call.query.value(), condition
+        _get_address(call), call.path["documentId"], call.query.value(), condition
     )
     return Reply(304, b"", {"ETag": stored.etag}) if is_current else _build_reply(stored)
 
@@ -153,7 +153,7 @@ async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
     """Replace an existing document."""
     condition = parse_condition(call.request)
     stored = await services().documents.replace(
-        _table_address(call),
+        _get_address(call),
         call.path["documentId"],
         call.query.value(),
         call.body,
@@ -174,11 +174,11 @@ async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
 async def delete_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Delete a document."""
     condition = parse_condition(call.request)
-    await services().documents.delete(_table_address(call), call.path["documentId"], call.query.value(), condition)
+    await services().documents.delete(_get_address(call), call.path["documentId"], call.query.value(), condition)
     return Reply(204)
 
 
-def _table_address(call: Call[Any, Any]) -> TableAddress:
+def _get_address(call: Call[Any, Any]) -> TableAddress:
     return TableAddress(call.path["store"], call.path["database"], call.path["table"])
 
 
@@ -186,7 +186,7 @@ def _build_reply(stored: StoredDocument, status: int = 200, headers: dict[str, s
     return Reply(status, stored.text, {"Content-Type": JSON, "ETag": stored.etag, **(headers or {})})
 
 
-def _document_url(call: Call[Any, Any], written: WrittenDocument) -> str:
+def _build_document_url(call: Call[Any, Any], written: WrittenDocument) -> str:
     names = (quote(call.path[name], safe="") for name in ("store", "database", "table"))
     store, database, table = names
     path = f"/oi-api/data-stores/{store}/databases/{database}/tables/{table}/{quote(written.key.id, safe='')}"

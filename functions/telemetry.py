@@ -52,7 +52,7 @@ _EXAMPLE = {"timestamp": "2026-01-05T08:00:00Z", "deviceId": "rig-1", "messageId
 
 ACCEPTED_DOCS = OperationDocs(
     (DocumentedReply(202, "The messages are stored durably in the hub.", Accepted, {"accepted": 1}),),
-    refusals=(404, 409),
+    error_statuses=(404, 409),
     example=_EXAMPLE,
     body_schema=_BODY_SCHEMA,
     path={"lookup": LOOKUP},

@@ -91,7 +91,7 @@ class AdHocBody(BaseModel):
 )
 async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
     """Run an approved warm query by its lookup key or API path."""
-    return await _execute(call, call.path["lookup"])
+    return await _execute_query(call, call.path["lookup"])
 
 
 @GROUP.endpoint(
@@ -104,7 +104,7 @@ async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
 )
 async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
     """Run an approved warm query by its query id."""
-    return await _execute(call, call.path["queryId"])
+    return await _execute_query(call, call.path["queryId"])
 
 
 async def _check_kql(call: Call[Any, AdHocBody], faults: ValidationErrors) -> None:
@@ -128,7 +128,7 @@ async def execute_ad_hoc(call: Call[Any, AdHocBody]) -> Reply:
     return await build_query_reply(call.request, run)
 
 
-async def _execute(call: Call[ExecuteQuery], lookup: str) -> Reply:
+async def _execute_query(call: Call[ExecuteQuery], lookup: str) -> Reply:
     arguments = _parse_arguments(call.request)
     run = await services().warm_queries.execute(lookup, call.query.time_range, call.query.limit, arguments)
     return await build_query_reply(call.request, run)

@@ -16,7 +16,7 @@ from shared.catalog.snapshot import CatalogEntry
 from shared.errors import ValidationErrors, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group, ServerSetMembers
-from shared.http.unknown_names import accepted_names
+from shared.http.unknown_names import list_accepted_names
 from shared.timestamps import rfc3339
 from shared.validation.names import Name
 from shared.warm_queries.etags import compute_etag
@@ -45,7 +45,7 @@ async def list_warm_queries(_: Call) -> Reply:
     return json_reply({"warmQueries": sorted(documents, key=lambda query: str(query["lookup"]))})
 
 
-_SERVER_MEMBERS = frozenset(replies.QueryDefinition.__annotations__) - accepted_names(QueryBody).keys()
+_SERVER_MEMBERS = frozenset(replies.QueryDefinition.__annotations__) - list_accepted_names(QueryBody).keys()
 
 
 async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
@@ -61,7 +61,7 @@ async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors
         parse_condition(call.request)
     if faults:
         # If there are no errors so far, `put` runs these checks itself.
-        await services().query_definitions.check(faults, _definition(call))
+        await services().query_definitions.check(faults, _build_definition(call))
 
 
 @GROUP.endpoint(
@@ -81,7 +81,7 @@ async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
     The query is a draft until a principal other than its editor approves it.
     """
     condition = parse_condition(call.request)
-    stored, is_new = await services().query_definitions.put(call.principal, _definition(call), condition)
+    stored, is_new = await services().query_definitions.put(call.principal, _build_definition(call), condition)
     return await _build_reply(stored, 201 if is_new else 200)
 
 
@@ -108,7 +108,7 @@ async def approve_warm_query(call: Call) -> Reply:
     return await _build_reply(stored)
 
 
-def _definition(call: Call[Any, QueryBody]) -> WarmQuery:
+def _build_definition(call: Call[Any, QueryBody]) -> WarmQuery:
     """Return the query of a request without validating it, so that all errors are reported together."""
     body = call.body
     return WarmQuery.model_construct(

@@ -59,7 +59,7 @@ class Condition:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED``.
         """
         if not self._matches(etag):
-            raise precondition_failed()
+            raise precondition_failed_error()
 
     def is_known(self, etag: str | None) -> bool:
         """Return whether If-None-Match names the stored version by weak comparison (section 13.1.2).
@@ -88,7 +88,7 @@ class Condition:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED``.
         """
         if not self.allows(etag):
-            raise precondition_failed()
+            raise precondition_failed_error()
 
     def _matches(self, etag: str | None) -> bool:
         """Return whether If-Match names the stored version; a weak ETag never matches (section 13.1.1)."""
@@ -100,7 +100,7 @@ UNCONDITIONAL: Final = Condition()
 """Condition of a request without conditional headers."""
 
 
-def precondition_failed() -> WorkspaceError:
+def precondition_failed_error() -> WorkspaceError:
     """Return the error for an unsatisfied condition."""
     detail = "The ETag does not match the stored version; read the item again."
     return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)

@@ -88,7 +88,7 @@ class ValidationErrors:
     def add(self, error: WorkspaceError) -> None:
         """Add an INVALID error and mark its fields as invalid."""
         self._errors.append(error)
-        self.mark_invalid(_first_name(listed["field"]) for listed in _invalid_fields(error))
+        self.mark_invalid(_get_first_name(listed["field"]) for listed in _list_field_errors(error))
 
     def mark_invalid(self, fields: Iterable[str]) -> None:
         """Mark fields as invalid, so that no further rule is checked against them."""
@@ -125,17 +125,17 @@ class ValidationErrors:
         if not self._errors:
             return
         members = {name: value for error in reversed(self._errors) for name, value in error.members.items()}
-        members["errors"] = [listed for error in self._errors for listed in _invalid_fields(error)]
+        members["errors"] = [listed for error in self._errors for listed in _list_field_errors(error)]
         codes = [error.code for error in self._errors]
         code = next((code for code in LEADING if code in codes), codes[0])
         raise WorkspaceError(Kind.INVALID, code, "; ".join(error.detail for error in self._errors), **members)
 
 
-def _invalid_fields(error: WorkspaceError) -> list[dict[str, str]]:
+def _list_field_errors(error: WorkspaceError) -> list[dict[str, str]]:
     listed = error.members.get("errors")
     return listed if isinstance(listed, list) else []
 
 
-def _first_name(field: str) -> str:
+def _get_first_name(field: str) -> str:
     """Return the first name of a path such as ``parameters[0].name``."""
     return re.split(r"[.\[]", field, maxsplit=1)[0]

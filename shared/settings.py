@@ -237,7 +237,7 @@ class Settings(BaseModel):
         """Accept an http or https origin; drop one slash at its end."""
         address = value.removesuffix("/")
         parts = urlsplit(address)
-        if address and (parts.scheme not in {"http", "https"} or not parts.hostname or address != _origin(parts)):
+        if address and (parts.scheme not in {"http", "https"} or not parts.hostname or address != _get_origin(parts)):
             raise ValueError("PUBLIC_URL must be scheme, host and port only, such as https://plant.example")
         return address
 
@@ -263,7 +263,7 @@ class Settings(BaseModel):
         return cls.model_validate({name: environment[name] for name in aliases if environment.get(name)})
 
 
-def _origin(parts: SplitResult) -> str:
+def _get_origin(parts: SplitResult) -> str:
     """Return scheme, host and port of an address, without user, path, query and fragment.
 
     Raises:

@@ -34,11 +34,11 @@ async def run_in_worker[**P, T](size: int, work: Callable[P, T], *args: P.args, 
     if size < LARGE:
         return work(*args, **kwargs)
     call = partial(contextvars.copy_context().run, work, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_workers(), call)
+    return await asyncio.get_running_loop().run_in_executor(_get_thread_pool(), call)
 
 
 @cache
-def _workers() -> ThreadPoolExecutor:
+def _get_thread_pool() -> ThreadPoolExecutor:
     """Return the thread pool for large texts; it is small, because each busy thread delays the event loop."""
     return ThreadPoolExecutor(_WORKERS, "large texts")
 

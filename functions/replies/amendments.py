@@ -95,7 +95,7 @@ _REJECTED = {
 
 CREATED = OperationDocs(
     (DocumentedReply(201, "The stored amendment.", Amendment, _PENDING, headers=RECEIPT),),
-    refusals=(422,),
+    error_statuses=(422,),
     example=_WRITTEN,
 )
 QUERIED = OperationDocs(
@@ -121,10 +121,10 @@ CATEGORIES = OperationDocs(
     (DocumentedReply(200, "The reason categories.", ReasonCategories, {"categories": ["sensor-drift", "other"]}),)
 )
 APPROVED = OperationDocs(
-    (DocumentedReply(200, "The stored approval.", Transition, _APPROVED, headers=RECEIPT),), refusals=(409, 422)
+    (DocumentedReply(200, "The stored approval.", Transition, _APPROVED, headers=RECEIPT),), error_statuses=(409, 422)
 )
 REJECTED = OperationDocs(
     (DocumentedReply(200, "The stored rejection.", Transition, _REJECTED, headers=RECEIPT),),
-    refusals=(409, 422),
+    error_statuses=(409, 422),
     example={"ScopeKey": "line-1", "RejectionReason": "The reading was right."},
 )

@@ -35,29 +35,29 @@ LISTED = OperationDocs(
     (DocumentedReply(200, "The containers, sorted by name.", list[ContainerShown], [_CONTAINER, _BY_OTHERS]),)
 )
 CREATED = OperationDocs(
-    (DocumentedReply(201, "The new container.", ContainerShown, _CONTAINER),), refusals=(409,), example=_WRITTEN
+    (DocumentedReply(201, "The new container.", ContainerShown, _CONTAINER),), error_statuses=(409,), example=_WRITTEN
 )
-DELETED = OperationDocs((NO_CONTENT,), refusals=(409,))
+DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409,))
 
 _PAGE: Final = {"documents": [_DOCUMENT], "count": 1, "continuationToken": None}
 DOCUMENTS_LISTED = OperationDocs((DocumentedReply(200, "A page of documents.", DocumentList, _PAGE),), listed=False)
 DOCUMENT_CREATED = OperationDocs(
     (DocumentedReply(201, "The stored document.", dict[str, Any], _DOCUMENT, headers={**STATE, **_LOCATION}),),
-    refusals=(409,),
+    error_statuses=(409,),
     example=_DOCUMENT,
     listed=False,
 )
 DOCUMENT_READ = OperationDocs(
     (DocumentedReply(200, "The document.", dict[str, Any], _DOCUMENT, headers=STATE), NOT_MODIFIED),
-    refusals=(412,),
+    error_statuses=(412,),
     headers=READ_CONDITIONS,
     listed=False,
 )
 DOCUMENT_REPLACED = OperationDocs(
     (DocumentedReply(200, "The stored document.", dict[str, Any], _DOCUMENT, headers=STATE),),
-    refusals=(412,),
+    error_statuses=(412,),
     headers=WRITE_CONDITIONS,
     example=_DOCUMENT,
     listed=False,
 )
-DOCUMENT_DELETED = OperationDocs((NO_CONTENT,), refusals=(412,), headers=WRITE_CONDITIONS, listed=False)
+DOCUMENT_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(412,), headers=WRITE_CONDITIONS, listed=False)

@@ -100,11 +100,11 @@ STARTED = OperationDocs(
             headers={**_LOCATION, "Preference-Applied": "The wait that the service applied, in seconds."},
         ),
     ),
-    refusals=(404, 429, 503, 507),
+    error_statuses=(404, 429, 503, 507),
     example={"format": "csv", "dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}},
 )
-SHOWN = OperationDocs((DocumentedReply(200, "The download.", Download, _COMPLETED),), refusals=(404, 503))
+SHOWN = OperationDocs((DocumentedReply(200, "The download.", Download, _COMPLETED),), error_statuses=(404, 503))
 LISTED = OperationDocs(
-    (DocumentedReply(200, "The downloads.", Downloads, {"downloads": [_COMPLETED]}),), refusals=(503,)
+    (DocumentedReply(200, "The downloads.", Downloads, {"downloads": [_COMPLETED]}),), error_statuses=(503,)
 )
-CANCELLED = OperationDocs((NO_CONTENT,), refusals=(404, 409, 503))
+CANCELLED = OperationDocs((NO_CONTENT,), error_statuses=(404, 409, 503))

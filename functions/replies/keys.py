@@ -89,14 +89,14 @@ _NEW_KEY = {**_KEY, "apiKey": "oik_abcd2345_43-characters-of-base64url"}
 _LISTED = {"keys": [{**_KEY, "lastUsedAt": None, "revokedAt": None}]}
 
 MINTED = OperationDocs((DocumentedReply(200, "The new token.", MintedToken, _TOKEN),))
-REVOKED_TOKEN = OperationDocs((NO_CONTENT,), refusals=(403,))
+REVOKED_TOKEN = OperationDocs((NO_CONTENT,), error_statuses=(403,))
 CREATED = OperationDocs(
     (DocumentedReply(201, "The new key with its secret.", NewKey, _NEW_KEY),),
-    refusals=(403, 404, 409, 422),
+    error_statuses=(403, 404, 409, 422),
     example={"name": "dashboard", "rights": _RIGHTS, "expiresInDays": 90},
 )
 LISTED = OperationDocs((DocumentedReply(200, "The keys, without secrets.", KeyList, _LISTED),))
-REVOKED_KEY = OperationDocs((NO_CONTENT,), refusals=(403,))
+REVOKED_KEY = OperationDocs((NO_CONTENT,), error_statuses=(403,))
 WHO = OperationDocs((DocumentedReply(200, "The caller's identity and access rights.", Identity, _IDENTITY),))
 KEY_SET = OperationDocs(
     (

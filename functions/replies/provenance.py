@@ -106,7 +106,7 @@ RECEIPT = {"Link": "URL of the checkpoint that will cover the record."}
 
 WRITTEN = OperationDocs(
     (DocumentedReply(201, "The stored record.", AuditEvent, EVENT_EXAMPLE, headers=RECEIPT),),
-    refusals=(422,),
+    error_statuses=(422,),
     example={**_WRITTEN, "ScopeKey": "line-1"},
 )
 # With target=DomainAmendments, the same routes return amendments, so the type is not only AuditEvent.
@@ -115,7 +115,7 @@ QUERIED = OperationDocs(
 )
 VERIFIED = OperationDocs(
     (DocumentedReply(200, "The result of the verification.", Verdict, _VERDICT),),
-    refusals=(404, 409, 504),
+    error_statuses=(404, 409, 504),
     example={"ScopeKey": "line-1"},
 )
 EXPORTED = OperationDocs(
@@ -130,7 +130,9 @@ EXPORTED = OperationDocs(
         ),
     )
 )
-CHECKPOINT = OperationDocs((DocumentedReply(200, "The newest checkpoint.", Checkpoint, _CHECKPOINT),), refusals=(404,))
+CHECKPOINT = OperationDocs(
+    (DocumentedReply(200, "The newest checkpoint.", Checkpoint, _CHECKPOINT),), error_statuses=(404,)
+)
 PROOF = OperationDocs(
     (
         DocumentedReply(
@@ -140,8 +142,9 @@ PROOF = OperationDocs(
             {"leafIndex": 0, "size": 42, "hashes": ["n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="]},
         ),
     ),
-    refusals=(404,),
+    error_statuses=(404,),
 )
 VERIFIER_KEY = OperationDocs(
-    (DocumentedReply(200, "The public key as a line of text.", forms={"text/plain": TEXT_FORM}),), refusals=(409, 503)
+    (DocumentedReply(200, "The public key as a line of text.", forms={"text/plain": TEXT_FORM}),),
+    error_statuses=(409, 503),
 )

@@ -128,7 +128,7 @@ _ROWS = DocumentedReply(
 )
 ENGINE_REFUSALS = (503, 504)
 
-EXECUTED = OperationDocs((_ROWS, NOT_MODIFIED), refusals=(400, 403, 404, *ENGINE_REFUSALS))
+EXECUTED = OperationDocs((_ROWS, NOT_MODIFIED), error_statuses=(400, 403, 404, *ENGINE_REFUSALS))
 AD_HOC = OperationDocs(
     (
         DocumentedReply(
@@ -140,7 +140,7 @@ AD_HOC = OperationDocs(
             ETAG,
         ),
     ),
-    refusals=ENGINE_REFUSALS,
+    error_statuses=ENGINE_REFUSALS,
     example={"query": "Telemetry | take 10", "timeRange": "PT1H", "limit": 10},
 )
 LISTED = OperationDocs(
@@ -151,14 +151,14 @@ PUT = OperationDocs(
         DocumentedReply(200, "The changed query, which is a draft again.", QueryDefinition, _DRAFT, headers=STATE),
         DocumentedReply(201, "The new query, which is a draft.", QueryDefinition, _DRAFT, headers=STATE),
     ),
-    refusals=(409, 412, *ENGINE_REFUSALS),
+    error_statuses=(409, 412, *ENGINE_REFUSALS),
     example={**_WRITTEN, "name": "Pressure per hour", "kql": _KQL.replace("5m", "1h")},
     path={"lookup": LOOKUP},
     headers=WRITE_CONDITIONS,
 )
-DELETED = OperationDocs((NO_CONTENT,), refusals=(409, 412), headers=WRITE_CONDITIONS)
+DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), headers=WRITE_CONDITIONS)
 APPROVED = OperationDocs(
     (DocumentedReply(200, "The approved query.", QueryDefinition, _DEFINITION, headers=STATE),),
-    refusals=(409, 412, *ENGINE_REFUSALS),
+    error_statuses=(409, 412, *ENGINE_REFUSALS),
     headers=WRITE_CONDITIONS,
 )

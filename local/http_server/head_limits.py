@@ -6,8 +6,8 @@ from shared.http.size_limits import (
     MAX_HEADERS,
     MAX_TARGET,
     header_size,
-    headers_too_large,
-    target_too_long,
+    headers_too_large_error,
+    target_too_long_error,
 )
 
 
@@ -46,7 +46,7 @@ class HeadSizeCounter:
         self.note_output()
         self._target += len(part)
         if self._target > MAX_TARGET:
-            raise self._too_large(target_too_long())
+            raise self._too_large(target_too_long_error())
 
     def add_header(self, name: bytes, value: bytes) -> None:
         """Count a header, or a trailer.
@@ -58,7 +58,7 @@ class HeadSizeCounter:
         self._headers += 1
         self._header_bytes += header_size(name, value)
         if self._headers > MAX_HEADERS or self._header_bytes > MAX_HEADER_BYTES:
-            raise self._too_large(headers_too_large())
+            raise self._too_large(headers_too_large_error())
 
     def add_data(self, size: int) -> bool:
         """Count input of the parser; return False if it buffers too much.
@@ -68,7 +68,7 @@ class HeadSizeCounter:
         self._held_bytes = 0 if self._has_output else self._held_bytes + size
         self._has_output = False
         if self._held_bytes > MAX_HEADER_BYTES:
-            self.error = self.error or headers_too_large()
+            self.error = self.error or headers_too_large_error()
         return self._held_bytes <= MAX_HEADER_BYTES
 
     def _too_large(self, error: WorkspaceError) -> HeadTooLarge:

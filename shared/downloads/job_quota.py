@@ -9,7 +9,7 @@ from shared.catalog.snapshot import Catalog
 from shared.downloads.models import Job, JobStatus
 from shared.downloads.ports import JobStore
 from shared.errors import Kind, WorkspaceError
-from shared.fair_use.ports import Place, PlaceStore, Purpose
+from shared.fair_use.ports import Purpose, QuotaReservation, QuotaStore
 from shared.observability.metrics import count
 from shared.timestamps import now
 
@@ -33,7 +33,7 @@ class JobQuota:
 
     def __init__(
         self,
-        places: PlaceStore,
+        places: QuotaStore,
         jobs: JobStore,
         catalog: Callable[[], Awaitable[Catalog]],
         clock: Callable[[], datetime] = now,
@@ -103,18 +103,18 @@ class JobQuota:
         return await self._places.grow(job.owner, Purpose.JOBS, job.id, size=size, at=at, limit=limit)
 
     async def _count_stored_bytes(self, owner: str) -> int:
-        return sum(place.size for place in await self._places.held(owner, Purpose.JOBS))
+        return sum(place.size for place in await self._places.list_reservations(owner, Purpose.JOBS))
 
     async def _release_ended(self, owner: str) -> None:
         """Free the places of jobs that are missing, expired or ended."""
-        for place in await self._places.held(owner, Purpose.JOBS):
+        for place in await self._places.list_reservations(owner, Purpose.JOBS):
             job = await self._jobs.get(place.id)
             if self._is_obsolete(place, job):
                 await self.free(owner, place.id)
             elif job is not None and place.active and job.status is JobStatus.COMPLETED:
                 await self.finish(job)
 
-    def _is_obsolete(self, place: Place, job: Job | None) -> bool:
+    def _is_obsolete(self, place: QuotaReservation, job: Job | None) -> bool:
         at = self._clock()
         if job is None:
             return place.taken_at < (at - CREATION_TIME).timestamp()

@@ -14,7 +14,7 @@ class Purpose(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QuotaReservation:
     """One live stream or job that counts against its principal's quota.
 
     Attributes:
@@ -30,7 +30,7 @@ class Place:
     size: int = 0
 
 
-class PlaceStore(Protocol):
+class QuotaStore(Protocol):
     """Stores the places of each principal.
 
     Concurrent calls of several processes never exceed a limit. Every method raises WorkspaceError UNAVAILABLE
@@ -59,6 +59,6 @@ class PlaceStore(Protocol):
         """Remove places; missing ones are ignored."""
         ...
 
-    async def held(self, principal: str, purpose: Purpose) -> Sequence[Place]:
+    async def list_reservations(self, principal: str, purpose: Purpose) -> Sequence[QuotaReservation]:
         """Return the principal's places, oldest first."""
         ...

@@ -26,7 +26,7 @@ def is_allowed_host(host: str, hosts: Collection[str]) -> bool:
     return found is not None and found[1] + ANY_PORT in hosts
 
 
-def misdirected_reply(trace_id: str) -> Reply:
+def build_misdirected_reply(trace_id: str) -> Reply:
     """Return the reply to an unknown Host header (RFC 9110 section 15.5.20), which does not repeat the value.
 
     Args:

@@ -150,7 +150,7 @@ class LoadShedder:
         try:
             if not await request.admission:
                 count("workspace.overload.refusals")
-                raise overloaded()
+                raise overload_error()
             token = _IS_ADMITTED.set(True)
             try:
                 yield
@@ -187,7 +187,7 @@ class LoadShedder:
                 if self._is_too_late(first, now):
                     first.admission.set_result(False)
                 elif self._has_room(now):
-                    self._decide(first, now)
+                    self._admit_or_reject(first, now)
                 else:
                     break
             self._waiting.popleft()
@@ -199,7 +199,7 @@ class LoadShedder:
             return True
         return False
 
-    def _decide(self, request: _QueuedRequest, now: float) -> None:
+    def _admit_or_reject(self, request: _QueuedRequest, now: float) -> None:
         """Admit a request, or reject it if the instance is overloaded and its path has used its share of the places."""
         share = max(1, self._places // SHARES)
         if self._detector.is_overloaded and self._admitted_by_path[request.path] >= share:
@@ -224,7 +224,7 @@ class LoadShedder:
         self._timer = asyncio.get_running_loop().call_later(max(0.001, due - now), self._process_queue)
 
 
-def overloaded() -> WorkspaceError:
+def overload_error() -> WorkspaceError:
     """Return the error for a request that is rejected because of overload."""
     detail = "The service is overloaded; retry after the stated time."
     return WorkspaceError(Kind.UNAVAILABLE, "OVERLOADED", detail, retryAfter=RETRY_AFTER_SECONDS)

@@ -10,12 +10,12 @@ def choose_media_type(accept: str, offered: Sequence[str]) -> str:
         accept: value of the header; empty if it is missing.
         offered: media types, the default first.
     """
-    weights = {media_type: _weight(accept, media_type) for media_type in offered}
+    weights = {media_type: _find_weight(accept, media_type) for media_type in offered}
     best = max(offered, key=lambda media_type: weights[media_type])
     return best if weights[best] > 0 else offered[0]
 
 
-def _weight(accept: str, media_type: str) -> float:
+def _find_weight(accept: str, media_type: str) -> float:
     """Return the weight of the most specific range that matches a media type; 1 if the header has no range."""
     main = media_type.partition("/")[0]
     ranges = dict(_parse_range(part) for part in accept.split(",") if part.strip())

@@ -47,8 +47,8 @@ class OperationDocs:
     """Further facts for the OpenAPI document, beyond the declaration of the operation.
 
     Attributes:
-        answers: its successful replies.
-        refusals: statuses of its problem documents beyond those that its declaration implies.
+        replies: declarations of the successful replies.
+        error_statuses: statuses of error replies, in addition to those that the declaration implies.
         example: a JSON body of a request.
         body_schema: JSON schema of the body, if its model does not describe it fully.
         path: JSON schemas of path parameters that are more than text, by name.
@@ -58,8 +58,8 @@ class OperationDocs:
         listed: whether the document lists the template route; if not, it lists the concrete paths of the workspace.
     """
 
-    answers: tuple[DocumentedReply, ...] = ()
-    refusals: tuple[int, ...] = ()
+    replies: tuple[DocumentedReply, ...] = ()
+    error_statuses: tuple[int, ...] = ()
     example: Any = None
     body_schema: Mapping[str, Any] | None = None
     path: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -56,7 +56,7 @@ class LimitDecision(Protocol):
     """Decision of the rate limiter about a request."""
 
     @property
-    def refusal(self) -> WorkspaceError | None:
+    def rejection(self) -> WorkspaceError | None:
         """THROTTLED error if the request is rejected, else None."""
         ...
 
@@ -101,7 +101,7 @@ class RequestPipeline:
             known: the caller, if another interface has authenticated it; its rights are still checked.
         """
         started = time.perf_counter()
-        request_id = _request_id(request)
+        request_id = _read_request_id(request)
         token = logs.request_id.set(request_id)
         try:
             # Includes error handling, because tracebacks also reference the values of the body.
@@ -130,7 +130,7 @@ class RequestPipeline:
                 await asyncio.to_thread(match.endpoint.load)
             route, build_error_reply = match.operation.route, match.operation.build_error_reply
             span.set_operation(route, match.operation.name)
-            async with self._admission(request):
+            async with self._wait_for_admission(request):
                 if known is None:
                     size_limits.check_request_size(request)
                 caller = await self._authenticate_caller(match.operation, request, known)
@@ -144,11 +144,11 @@ class RequestPipeline:
             build = build_error_reply or self._router.find_error_reply_builder(request.path)
             reply = preflight or build(error, request_id, request)
         except Exception as error:  # noqa: BLE001  the message of an unexpected error may only go to the log
-            reply = _unexpected_error_reply(error, route, build_error_reply or problem_document, request_id, request)
+            reply = _build_failure_reply(error, route, build_error_reply or problem_document, request_id, request)
         _log(request, route, caller, reply, started)
         return reply
 
-    def _admission(self, request: Request) -> AbstractAsyncContextManager[None]:
+    def _wait_for_admission(self, request: Request) -> AbstractAsyncContextManager[None]:
         return nullcontext() if self._load_shedder is None else self._load_shedder.admit(request.path)
 
     async def _handle_within_limits(
@@ -158,11 +158,11 @@ class RequestPipeline:
             return await self._handle(match, caller, request, None)
         async with limits(caller) as decision:
             try:
-                reply = await self._handle(match, caller, request, decision.refusal)
+                reply = await self._handle(match, caller, request, decision.rejection)
             except WorkspaceError as error:
                 reply = match.operation.build_error_reply(error, request_id, request)
             except Exception as error:  # noqa: BLE001  as above; this reply needs the rate-limit headers, too
-                reply = _unexpected_error_reply(
+                reply = _build_failure_reply(
                     error, match.operation.route, match.operation.build_error_reply, request_id, request
                 )
             reply.headers.update(decision.headers)
@@ -194,7 +194,7 @@ class RequestPipeline:
         return known or await self._authenticate(operation.credential(request), operation.access.value)
 
 
-def _unexpected_error_reply(
+def _build_failure_reply(
     error: Exception, route: str, build_error_reply: ErrorReplyBuilder, request_id: str, request: Request
 ) -> Reply:
     _LOG.error("unexpected failure", extra=logs.fields(route=route), exc_info=error)
@@ -202,7 +202,7 @@ def _unexpected_error_reply(
     return build_error_reply(_INTERNAL_ERROR, request_id, request)
 
 
-def _request_id(request: Request) -> str:
+def _read_request_id(request: Request) -> str:
     from_header = request.headers.get("x-request-id", "")
     return from_header if _REQUEST_ID.fullmatch(from_header) else uuid.uuid4().hex
 

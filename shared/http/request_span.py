@@ -93,9 +93,9 @@ def _start_span(request: Request, request_id: str, seconds: float = 0.0) -> Iter
     name = "HTTP" if method == _OTHER else method
     with get_tracer().start_as_current_span(
         name,
-        None if current_span_context() is not None else _context(request),
+        None if current_span_context() is not None else _build_context(request),
         SpanKind.INTERNAL if nested else SpanKind.SERVER,
-        _attributes(request, method, request_id),
+        _build_attributes(request, method, request_id),
         start_time=time.time_ns() - int(seconds * _NANOSECONDS),
         record_exception=False,
         set_status_on_exception=False,
@@ -103,7 +103,7 @@ def _start_span(request: Request, request_id: str, seconds: float = 0.0) -> Iter
         yield RequestSpan(span, name)
 
 
-def _attributes(request: Request, method: str, request_id: str) -> dict[str, Attribute]:
+def _build_attributes(request: Request, method: str, request_id: str) -> dict[str, Attribute]:
     attributes: dict[str, Attribute] = {
         "http.request.method": method,
         "url.path": request.path[:LONGEST_PATH],
@@ -117,5 +117,5 @@ def _has_host_span(request: Request) -> bool:
     return bool(host_parent) and host_parent != request.headers.get("traceparent", "")
 
 
-def _context(request: Request) -> "Context":
+def _build_context(request: Request) -> "Context":
     return extract_context(request.trace_context if _has_host_span(request) else request.headers)

@@ -38,8 +38,8 @@ class Router:
             if endpoint.method in methods:
                 raise ValueError(f"{endpoint.method} /{endpoint.route} is declared twice")
             methods[endpoint.method] = endpoint
-        templates = sorted((route for route in self._routes if "{" in route), key=_precedence)
-        self._patterns = [(_pattern(route), self._routes[route]) for route in templates]
+        templates = sorted((route for route in self._routes if "{" in route), key=_compute_precedence)
+        self._patterns = [(_compile_pattern(route), self._routes[route]) for route in templates]
 
     def match(self, method: str, path: str) -> Match:
         """Return the operation for a method and a percent-encoded path.
@@ -49,7 +49,7 @@ class Router:
         """
         wanted = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
-        for methods, parameters in self._candidates(_normalise(path.removeprefix("/"))):
+        for methods, parameters in self._find_candidates(_normalise_path(path.removeprefix("/"))):
             endpoint = methods.get(wanted)
             if endpoint is not None:
                 return Match(endpoint, parameters)
@@ -68,23 +68,23 @@ class Router:
 
         A group is only imported if it has its own error format.
         """
-        for methods, _ in self._candidates(_normalise(path.removeprefix("/"))):
+        for methods, _ in self._find_candidates(_normalise_path(path.removeprefix("/"))):
             endpoint = next(iter(methods.values()))
             return endpoint.load().build_error_reply if endpoint.has_own_error_format else problem_document
         return problem_document
 
-    def _candidates(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:
+    def _find_candidates(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:
         literal = self._routes.get(path)
         if literal is not None:
             yield literal, {}
         for pattern, methods in self._patterns:
             found = pattern.fullmatch(path)
-            parameters = found and _decode(found.groupdict())
+            parameters = found and _decode_parameters(found.groupdict())
             if parameters:
                 yield methods, parameters
 
 
-def _normalise(path: str) -> str:
+def _normalise_path(path: str) -> str:
     """Return a path with its unreserved characters decoded (RFC 3986 section 6.2.2.2)."""
     return _ENCODED.sub(_decode_unreserved, path) if "%" in path else path
 
@@ -94,11 +94,11 @@ def _decode_unreserved(encoded: re.Match[str]) -> str:
     return character if character in _UNRESERVED else encoded[0]
 
 
-def _precedence(route: str) -> list[tuple[int, str]]:
+def _compute_precedence(route: str) -> list[tuple[int, str]]:
     return [(0 if "{" not in part else 2 if "{*" in part else 1, part) for part in route.split("/")]
 
 
-def _pattern(route: str) -> re.Pattern[str]:
+def _compile_pattern(route: str) -> re.Pattern[str]:
     position, text = 0, ""
     for parameter in _PARAMETER.finditer(route):
         text += re.escape(route[position : parameter.start()])
@@ -107,7 +107,7 @@ def _pattern(route: str) -> re.Pattern[str]:
     return re.compile(text + re.escape(route[position:]), re.DOTALL)
 
 
-def _decode(parameters: Mapping[str, str]) -> Mapping[str, str] | None:
+def _decode_parameters(parameters: Mapping[str, str]) -> Mapping[str, str] | None:
     try:
         return {name: unquote(value, errors="strict") for name, value in parameters.items()}
     except UnicodeDecodeError:

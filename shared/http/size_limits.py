@@ -27,20 +27,20 @@ def check_request_size(request: Request) -> None:
         WorkspaceError: TARGET_TOO_LONG ``URI_TOO_LONG``; HEADERS_TOO_LARGE ``HEADERS_TOO_LARGE``.
     """
     if len(request.path) + len(request.query) + bool(request.query) > MAX_TARGET:
-        raise target_too_long()
+        raise target_too_long_error()
     size = sum(header_size(name, value) for name, value in request.headers.items())
     if len(request.headers) > MAX_HEADERS or size > MAX_HEADER_BYTES:
-        raise headers_too_large()
+        raise headers_too_large_error()
 
 
-def target_too_long() -> WorkspaceError:
+def target_too_long_error() -> WorkspaceError:
     """Return the error for a too long path and query (RFC 9110 section 15.5.15)."""
     return WorkspaceError(
         Kind.TARGET_TOO_LONG, "URI_TOO_LONG", f"Path and query must have at most {MAX_TARGET} bytes together."
     )
 
 
-def headers_too_large() -> WorkspaceError:
+def headers_too_large_error() -> WorkspaceError:
     """Return the error for too many or too large headers (RFC 6585 section 5)."""
     return WorkspaceError(
         Kind.HEADERS_TOO_LARGE,

@@ -48,17 +48,17 @@ class UnknownNames(Enum):
 
 
 @cache
-def accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
+def list_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
     """Return the names that clients can use for the fields of a model, each with the documented name."""
     return {
         name: names[0]
         for field, info in model.model_fields.items()
-        for names in [_names_of_field(field, info)]
+        for names in [_list_field_names(field, info)]
         for name in names
     }
 
 
-def unknown_parameters(names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
+def unknown_parameters_error(names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
     """Return the error for unknown query parameters.
 
     Args:
@@ -68,12 +68,12 @@ def unknown_parameters(names: Sequence[str], known: Mapping[str, str]) -> Worksp
     return _unknown_names_error("parameter", names, known)
 
 
-def unknown_arguments(names: Sequence[str], known: Iterable[str]) -> WorkspaceError:
+def unknown_arguments_error(names: Sequence[str], known: Iterable[str]) -> WorkspaceError:
     """Return the error for unknown arguments of a tool."""
     return _unknown_names_error("argument", names, {name: name for name in known})
 
 
-def unknown_members(model: Any, locations: Iterable[tuple[int | str, ...]]) -> WorkspaceError:
+def unknown_members_error(model: Any, locations: Iterable[tuple[int | str, ...]]) -> WorkspaceError:
     """Return the error for unknown body members.
 
     Args:
@@ -82,10 +82,12 @@ def unknown_members(model: Any, locations: Iterable[tuple[int | str, ...]]) -> W
     """
     errors: list[FieldError] = []
     for index, location in enumerate(locations):
-        at, name = _model_at(model, location[:-1]), str(location[-1])
-        accepted = accepted_names(at) if at else {}
+        at, name = _find_model(model, location[:-1]), str(location[-1])
+        accepted = list_accepted_names(at) if at else {}
         repeated = f"repeats `{accepted[name]}`; send only one of them" if name in accepted else ""
-        errors.append(FieldError(format_location(location), repeated or _message("member", name, accepted, index)))
+        errors.append(
+            FieldError(format_location(location), repeated or _format_message("member", name, accepted, index))
+        )
     return invalid_fields(errors)
 
 
@@ -126,7 +128,7 @@ def report_unknown_names(reply: Reply, names: Iterable[str]) -> None:
 
 def _unknown_names_error(kind: str, names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
     errors = [
-        FieldError(display_name(name), _message(kind, name, known, index))
+        FieldError(display_name(name), _format_message(kind, name, known, index))
         for index, name in enumerate(names[:MAX_LISTED])
     ]
     if more := len(names) - len(errors):
@@ -134,7 +136,7 @@ def _unknown_names_error(kind: str, names: Sequence[str], known: Mapping[str, st
     return invalid_fields(errors)
 
 
-def _message(kind: str, name: str, known: Mapping[str, str], index: int) -> str:
+def _format_message(kind: str, name: str, known: Mapping[str, str], index: int) -> str:
     """Return the message about an unknown name.
 
     Args:
@@ -155,28 +157,28 @@ def _message(kind: str, name: str, known: Mapping[str, str], index: int) -> str:
     return f"{unknown}; known: {listed}."
 
 
-def _names_of_field(field: str, info: FieldInfo) -> list[str]:
+def _list_field_names(field: str, info: FieldInfo) -> list[str]:
     alias = info.validation_alias
     if isinstance(alias, AliasChoices):
         return [choice for choice in alias.choices if isinstance(choice, str)]
     return [alias if isinstance(alias, str) else field]
 
 
-def _model_at(model: Any, location: Iterable[int | str]) -> type[BaseModel] | None:
+def _find_model(model: Any, location: Iterable[int | str]) -> type[BaseModel] | None:
     """Return the model at a location of a body, None if the location has no model."""
-    at = _model_in(model)
+    at = _unwrap_model(model)
     for part in location:
         if isinstance(part, str):
             fields = at.model_fields if at else {}
-            found = (info.annotation for name, info in fields.items() if part in _names_of_field(name, info))
-            at = _model_in(next(found, None))
+            found = (info.annotation for name, info in fields.items() if part in _list_field_names(name, info))
+            at = _unwrap_model(next(found, None))
     return at
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def _unwrap_model(annotation: Any) -> type[BaseModel] | None:
     """Return the model of a type, of its optional value, or of its array items."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) in (Union, types.UnionType, list, tuple):
-        return next((found for one in get_args(annotation) if (found := _model_in(one))), None)
+        return next((found for one in get_args(annotation) if (found := _unwrap_model(one))), None)
     return None

@@ -14,10 +14,10 @@ from shared.http.operations import Call, NoQuery, Operation, RawBody, is_model
 from shared.http.unknown_names import (
     MAX_LISTED,
     UnknownNames,
-    accepted_names,
     format_location,
-    unknown_members,
-    unknown_parameters,
+    list_accepted_names,
+    unknown_members_error,
+    unknown_parameters_error,
 )
 from shared.text_formats.strict_json import parse_body
 from shared.timestamps import parse_rfc3339
@@ -53,12 +53,12 @@ async def read_call(
     values, unknown = _read_query(operation, request, faults)
     rejects, reports = (operation.unknown is policy for policy in (UnknownNames.REJECT, UnknownNames.REPORT))
     if unknown and rejects:
-        faults.add(unknown_parameters(unknown, _accepted_parameters(operation)))
+        faults.add(unknown_parameters_error(unknown, _list_accepted_parameters(operation)))
     query = NoQuery() if operation.query is NoQuery else _validate(operation.query, values, faults)
     sent = await _remove_server_set(operation, path, sent, faults)
     # Some models serialise large members in canonical form to check them, which takes time.
     body = await run_in_worker(len(request.body), _validate, operation.body, sent, faults, reject_unknown=rejects)
-    reported = (*unknown, *_unknown_members(operation.body, sent)) if reports else ()
+    reported = (*unknown, *_find_unknown_members(operation.body, sent)) if reports else ()
     call = Call(principal, path, query, body, request, unknown=reported)
     if operation.check is not None:
         await operation.check(call, faults)
@@ -110,14 +110,14 @@ def _read_query(operation: Operation, request: Request, faults: ValidationErrors
     return _split_parameters(operation, pairs, faults)
 
 
-def _accepted_parameters(operation: Operation) -> Mapping[str, str]:
-    return {**accepted_names(operation.query), **{name: name for name in operation.extra_parameters}}
+def _list_accepted_parameters(operation: Operation) -> Mapping[str, str]:
+    return {**list_accepted_names(operation.query), **{name: name for name in operation.extra_parameters}}
 
 
 def _split_parameters(
     operation: Operation, pairs: Iterable[tuple[str, str]], faults: ValidationErrors
 ) -> tuple[dict[str, str], list[str]]:
-    accepted = _accepted_parameters(operation)
+    accepted = _list_accepted_parameters(operation)
     prefixes = tuple(name.removesuffix("*") for name in operation.extra_parameters if name.endswith("*"))
     values: dict[str, str] = {}
     present: set[str] = set()
@@ -134,9 +134,9 @@ def _split_parameters(
     return values, list(unknown)
 
 
-def _unknown_members(model: Any, sent: Any) -> list[str]:
+def _find_unknown_members(model: Any, sent: Any) -> list[str]:
     """Return the unknown members of a body, at its first level only."""
-    known = accepted_names(model)
+    known = list_accepted_names(model)
     return [name for name in sent if name not in known] if isinstance(sent, dict) else []
 
 
@@ -171,7 +171,7 @@ def _is_equal(sent: Any, current: Any) -> bool:
 
 
 @cache
-def _adapter(model: Any) -> TypeAdapter[Any]:
+def _get_adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
@@ -182,10 +182,10 @@ def _validate(model: Any, value: Any, faults: ValidationErrors, *, reject_unknow
         try:
             if is_model(model):
                 return model.model_validate(value, extra=extra)
-            return _adapter(model).validate_python(value)
+            return _get_adapter(model).validate_python(value)
         except ValidationError as failure:
             _add_errors(failure, model, faults)
-    return _valid_part(model, value, faults) if is_model(model) else None
+    return _build_valid_part(model, value, faults) if is_model(model) else None
 
 
 def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) -> None:
@@ -198,7 +198,7 @@ def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) 
     found = failure.errors(include_url=False, include_context=False, include_input=False)
     unknown = [error["loc"] for error in found if error["type"] == _UNKNOWN]
     if unknown:
-        faults.add(unknown_members(model, unknown))
+        faults.add(unknown_members_error(model, unknown))
     errors = [
         FieldError(format_location(error["loc"]), reword_pydantic_error(error["type"], error["msg"]))
         for error in found
@@ -208,9 +208,9 @@ def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) 
         faults.add(invalid_fields(errors))
 
 
-def _valid_part(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
+def _build_valid_part(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
     """Return a model of the valid fields only, so that further rules can be checked against them."""
-    partial_model, known = _without_required(model), accepted_names(model)
+    partial_model, known = _make_optional(model), list_accepted_names(model)
     try:
         valid = {name: value[name] for name in known.keys() & value.keys() if faults.has_valid(name)}
         return partial_model.model_validate(valid, extra="ignore")
@@ -221,7 +221,7 @@ def _valid_part(model: type[BaseModel], value: Any, faults: ValidationErrors) ->
 
 
 @cache
-def _without_required(model: type[BaseModel]) -> type[BaseModel]:
+def _make_optional(model: type[BaseModel]) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, info in model.model_fields.items():
         if info.is_required():

@@ -126,7 +126,7 @@ class IdempotentReplies:
 
     async def _do_work(self, name: str, lease: str, append_id: str, work: Work) -> bytes:
         try:
-            async with self._renewed_lease(name, lease):
+            async with self._renew_lease_until_done(name, lease):
                 return await work(append_id)
         except BaseException as error:
             nothing_done = isinstance(error, WorkspaceError) and error.kind not in MAYBE_DONE
@@ -135,7 +135,7 @@ class IdempotentReplies:
             raise
 
     @asynccontextmanager
-    async def _renewed_lease(self, name: str, lease: str) -> AsyncIterator[None]:
+    async def _renew_lease_until_done(self, name: str, lease: str) -> AsyncIterator[None]:
         async def renew() -> None:
             while True:
                 await asyncio.sleep(LEASE.total_seconds() / 4)

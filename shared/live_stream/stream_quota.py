@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.catalog.quotas import resolve_quotas
 from shared.errors import Kind, WorkspaceError
-from shared.fair_use.ports import PlaceStore, Purpose
+from shared.fair_use.ports import Purpose, QuotaStore
 from shared.live_stream.ports import MessageService
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
@@ -44,7 +44,7 @@ class StreamQuota:
 
     def __init__(
         self,
-        places: PlaceStore,
+        places: QuotaStore,
         catalog: CurrentCatalog,
         service: MessageService,
         clock: Callable[[], float] = time.time,
@@ -102,7 +102,7 @@ class StreamQuota:
         if len(self._compared_at) >= _REMEMBERED:
             self._compared_at.clear()
         self._compared_at[member_id] = at
-        held = await self._places.held(member_id, Purpose.STREAMS)
+        held = await self._places.list_reservations(member_id, Purpose.STREAMS)
         open_ids = {reader.connection_id async for reader in self._service.list_streams(build_member_group(member_id))}
         settled = at - HANDSHAKE_SECONDS
         ended = [place.id for place in held if place.id not in open_ids and place.taken_at < settled]

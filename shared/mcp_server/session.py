@@ -10,7 +10,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from shared.errors import Kind, WorkspaceError
-from shared.http.unknown_names import unknown_arguments
+from shared.http.unknown_names import unknown_arguments_error
 from shared.mcp_server.capabilities import Capabilities, Prompt, Tool, ToolResult, to_error_result
 from shared.mcp_server.prompts import DEFAULTS
 from shared.observability import logs
@@ -145,7 +145,7 @@ async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
     """
     unknown = tool.find_unknown(arguments)
     if unknown:
-        return to_error_result(unknown_arguments(unknown, tool.input_schema.get("properties", {})))
+        return to_error_result(unknown_arguments_error(unknown, tool.input_schema.get("properties", {})))
     try:
         return await tool.run(arguments)
     except WorkspaceError as error:

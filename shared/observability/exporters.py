@@ -56,7 +56,7 @@ def mark_providers_installed() -> None:
 
 def is_disabled(environment: Mapping[str, str]) -> bool:
     """Return whether ``OTEL_SDK_DISABLED`` turns all telemetry off."""
-    return _value(environment, "OTEL_SDK_DISABLED").lower() == "true"
+    return _read_variable(environment, "OTEL_SDK_DISABLED").lower() == "true"
 
 
 def is_exported(signal: Signal, environment: Mapping[str, str]) -> bool:
@@ -65,12 +65,12 @@ def is_exported(signal: Signal, environment: Mapping[str, str]) -> bool:
     A signal is sent if its own or the general endpoint is set, or if its exporter is ``otlp``, which then uses the
     default endpoint of the standard. The exporter ``none`` turns it off.
     """
-    return _is_requested(signal, environment) and not list(_unsupported_values(signal, environment))
+    return _is_requested(signal, environment) and not list(_list_unsupported(signal, environment))
 
 
 def find_unsupported_values(environment: Mapping[str, str]) -> list[str]:
     """Return a message for each unsupported exporter or protocol; a signal that uses one is not exported."""
-    return list(dict.fromkeys(message for signal in Signal for message in _unsupported_values(signal, environment)))
+    return list(dict.fromkeys(message for signal in Signal for message in _list_unsupported(signal, environment)))
 
 
 @cache
@@ -101,32 +101,32 @@ def _is_sent_to_collector(signal: Signal) -> bool:
 
 
 def _is_requested(signal: Signal, environment: Mapping[str, str]) -> bool:
-    exporter = _exporter(signal, environment)
+    exporter = _read_exporter(signal, environment)
     if is_disabled(environment) or exporter == _NONE:
         return False
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
-    return bool(exporter) or any(_value(environment, name) for name in endpoints)
+    return bool(exporter) or any(_read_variable(environment, name) for name in endpoints)
 
 
-def _unsupported_values(signal: Signal, environment: Mapping[str, str]) -> Iterator[str]:
+def _list_unsupported(signal: Signal, environment: Mapping[str, str]) -> Iterator[str]:
     if not _is_requested(signal, environment):
         return
-    exporter = _exporter(signal, environment)
+    exporter = _read_exporter(signal, environment)
     if exporter not in _EXPORTERS:
         yield f"OTEL_{signal}_EXPORTER={exporter} is not supported; use otlp or none"
     for name in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
-        protocol = _value(environment, name)
+        protocol = _read_variable(environment, name)
         if protocol and protocol != PROTOCOL:
             yield f"{name}={protocol} is not supported; use {PROTOCOL}"
         if protocol:
             return  # the variable of the signal overrides the general one
 
 
-def _exporter(signal: Signal, environment: Mapping[str, str]) -> str:
-    return _value(environment, f"OTEL_{signal}_EXPORTER").lower()
+def _read_exporter(signal: Signal, environment: Mapping[str, str]) -> str:
+    return _read_variable(environment, f"OTEL_{signal}_EXPORTER").lower()
 
 
-def _value(environment: Mapping[str, str], name: str) -> str:
+def _read_variable(environment: Mapping[str, str], name: str) -> str:
     return environment.get(name, "").strip()
 
 
@@ -136,7 +136,7 @@ def _install_trace_provider() -> None:
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
-    provider = TracerProvider(resource=_resource())
+    provider = TracerProvider(resource=_build_resource())
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
 
@@ -147,10 +147,10 @@ def _install_meter_provider() -> None:
     from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
 
-    metrics.set_meter_provider(MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], _resource()))
+    metrics.set_meter_provider(MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], _build_resource()))
 
 
-def _resource() -> "Resource":
+def _build_resource() -> "Resource":
     """Return the resource that the telemetry belongs to; its default service name is :data:`SCOPE`."""
     from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource  # noqa: PLC0415
 

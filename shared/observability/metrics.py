@@ -57,23 +57,23 @@ def count(name: str, amount: int = 1, **attributes: Attribute) -> None:
         attributes: with few distinct values; never names of people or equipment.
     """
     if is_enabled(Signal.METRICS):
-        _instrument(name).add(amount, attributes)
+        _get_instrument(name).add(amount, attributes)
 
 
 def change(name: str, amount: int, **attributes: Attribute) -> None:
     """Add an amount, which may be negative, to a level; arguments as for ``count``."""
     if is_enabled(Signal.METRICS):
-        _instrument(name).add(amount, attributes)
+        _get_instrument(name).add(amount, attributes)
 
 
 def measure(name: str, value: float, **attributes: Attribute) -> None:
     """Add a value to a histogram; arguments as for ``count``."""
     if is_enabled(Signal.METRICS):
-        _instrument(name).record(value, attributes)
+        _get_instrument(name).record(value, attributes)
 
 
 @cache
-def _instrument(name: str) -> Any:
+def _get_instrument(name: str) -> Any:
     instrument, meter = INSTRUMENTS[name], get_meter()
     arguments = (name, instrument.unit, instrument.description)
     match instrument.kind:

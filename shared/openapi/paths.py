@@ -69,7 +69,7 @@ def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
     operation_object = {
         str(status): build_error_response(operation, status, schemas) for status in list_error_statuses(operation)
     }
-    for answer in operation.docs.answers:
+    for answer in operation.docs.replies:
         response = build_response(answer, schemas, limited=known)
         if str(answer.status) in operation_object:
             # Both forms occur with this status: the operation's own form and a problem document.
@@ -83,7 +83,7 @@ def build_error_response(operation: Operation, status: int, schemas: SchemaRegis
     if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return {"$ref": f"#/components/responses/{build_problem_name(status)}"}
     shape, example = operation.docs.errors
-    header = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.answers[0].forms)
+    header = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.replies[0].forms)
     operation_object = build_response(header, schemas, limited=status != _UNAUTHENTICATED)
     if status == HTTPStatus.REQUEST_URI_TOO_LONG:
         # A host that limits request lines replies with a problem document itself.
@@ -114,7 +114,7 @@ def build_response(answer: DocumentedReply, schemas: SchemaRegistry, *, limited:
 
 def list_error_statuses(operation: Operation) -> list[int]:
     """Return the statuses of an operation's errors: implied by its declaration, and its own."""
-    return sorted({*_list_implied_statuses(operation), *operation.docs.refusals})
+    return sorted({*_list_implied_statuses(operation), *operation.docs.error_statuses})
 
 
 def build_problem_name(status: int) -> str:

@@ -37,11 +37,11 @@ class RateLimitDecision:
 
     Attributes:
         state: state of the principal's limit.
-        refusal: THROTTLED ``RATE_LIMITED`` if the request is rejected, else None.
+        rejection: THROTTLED ``RATE_LIMITED`` if the request is rejected, else None.
     """
 
     state: RateLimitState
-    refusal: WorkspaceError | None = None
+    rejection: WorkspaceError | None = None
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -60,11 +60,11 @@ class _PrincipalUsage:
     used_until: float = 0.0
     active: int = 0
 
-    def is_used_up(self) -> bool:
+    def needs_new_slice(self) -> bool:
         """Return whether to lease another slice; an empty slice, or one made without the store, must expire first."""
-        return self.unused() <= 0 and (self.lease is None or self.lease.id != "")
+        return self.count_unused() <= 0 and (self.lease is None or self.lease.id != "")
 
-    def unused(self) -> int:
+    def count_unused(self) -> int:
         return 0 if self.lease is None else self.lease.granted - self.used
 
 
@@ -85,12 +85,12 @@ class RateLimiter:
     @asynccontextmanager
     async def admit(self, principal: str, budget: Budget) -> AsyncIterator[RateLimitDecision]:
         """Count a request while it is processed; yield the decision to admit or reject it."""
-        usage = self._usage(principal)
-        lease = await self._current_lease(principal, usage, budget)
-        if usage.active + lease.elsewhere >= budget.concurrent:
+        usage = self._get_usage(principal)
+        lease = await self._get_current_lease(principal, usage, budget)
+        if usage.active + lease.active_on_other_instances >= budget.concurrent:
             yield RateLimitDecision(
-                self._state(usage, budget),
-                _rate_limited("Too many concurrent requests; wait for replies before sending more.", 1),
+                self._build_state(usage, budget),
+                _rate_limit_error("Too many concurrent requests; wait for replies before sending more.", 1),
             )
             return
         usage.active += 1
@@ -100,21 +100,22 @@ class RateLimiter:
             usage.active -= 1
 
     async def _use_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> RateLimitDecision:
-        if usage.is_used_up():
+        if usage.needs_new_slice():
             async with usage.lock:
                 # Another request may have leased a new slice while this one waited for the lock.
-                if usage.is_used_up():
+                if usage.needs_new_slice():
                     await self._renew_lease(principal, usage, budget)
-        state = self._state(usage, budget)
-        if usage.unused() <= 0:
+        state = self._build_state(usage, budget)
+        if usage.count_unused() <= 0:
             return RateLimitDecision(
-                state, _rate_limited("Too many requests in a minute; retry after the stated time.", state.reset_seconds)
+                state,
+                _rate_limit_error("Too many requests in a minute; retry after the stated time.", state.reset_seconds),
             )
         usage.used += 1
         usage.used_until = self._clock()
-        return RateLimitDecision(self._state(usage, budget))
+        return RateLimitDecision(self._build_state(usage, budget))
 
-    async def _current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
+    async def _get_current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         """Return the slice of the current second, which may be empty."""
         if usage.lease is None or self._clock() >= usage.ends:
             async with usage.lock:
@@ -141,23 +142,23 @@ class RateLimiter:
         except WorkspaceError as error:
             # Rate limits protect the service, so their store must not make the service unavailable.
             _LOG.warning("rate limits are not shared between instances now: %s", error.detail)
-            lease, seconds = _unshared_lease(budget, self._clock() + OUTAGE_SECONDS), OUTAGE_SECONDS
+            lease, seconds = _build_local_lease(budget, self._clock() + OUTAGE_SECONDS), OUTAGE_SECONDS
             at = self._clock()
         # An empty slice expires when requests become available; so a caller that waits for the stated time is admitted.
         ends = at + seconds if lease.granted else min(at + seconds, lease.frees_at)
         usage.lease, usage.used, usage.ends = lease, 0, ends
         return lease
 
-    def _state(self, usage: _PrincipalUsage, budget: Budget) -> RateLimitState:
+    def _build_state(self, usage: _PrincipalUsage, budget: Budget) -> RateLimitState:
         lease = usage.lease
         if lease is None:
             return RateLimitState(budget, budget.requests, WINDOW_SECONDS)
         seconds = math.ceil(lease.frees_at - self._clock())
         # Limited to the window, because clients expect that; requests that another instance used in the current
         # second may count for one second longer.
-        return RateLimitState(budget, max(0, lease.left + usage.unused()), min(max(1, seconds), WINDOW_SECONDS))
+        return RateLimitState(budget, max(0, lease.left + usage.count_unused()), min(max(1, seconds), WINDOW_SECONDS))
 
-    def _usage(self, principal: str) -> _PrincipalUsage:
+    def _get_usage(self, principal: str) -> _PrincipalUsage:
         usage = self._usages.get(principal)
         if usage is None:
             if len(self._usages) >= _MAX_PRINCIPALS:
@@ -173,10 +174,10 @@ class RateLimiter:
         }
 
 
-def _unshared_lease(budget: Budget, until: float) -> Lease:
+def _build_local_lease(budget: Budget, until: float) -> Lease:
     """Return the lease that an instance uses while the store does not respond."""
     return Lease("", budget.requests, 0, 0, until)
 
 
-def _rate_limited(detail: str, retry_after: int) -> WorkspaceError:
+def _rate_limit_error(detail: str, retry_after: int) -> WorkspaceError:
     return WorkspaceError(Kind.THROTTLED, "RATE_LIMITED", detail, retryAfter=retry_after)

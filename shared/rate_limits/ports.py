@@ -37,14 +37,14 @@ class Lease:
         id: id of the lease.
         granted: number of requests; 0 if the budget is used up.
         left: number of requests that remain in the budget after this lease.
-        elsewhere: number of requests of the principal that other instances are processing.
+        active_on_other_instances: number of requests of the principal that other instances are processing.
         frees_at: time at which the oldest slice leaves the window, in seconds since the epoch.
     """
 
     id: str
     granted: int
     left: int
-    elsewhere: int
+    active_on_other_instances: int
     frees_at: float
 
 

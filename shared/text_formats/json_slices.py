@@ -22,58 +22,58 @@ def loads_in_slices(text: str, levels: int) -> Any:
     Raises:
         ValueError: the text is not JSON.
     """
-    value, end = _value(text, _skip(text, 0), levels)
-    if _skip(text, end) != len(text):
+    value, end = _parse_value(text, _skip_whitespace(text, 0), levels)
+    if _skip_whitespace(text, end) != len(text):
         raise json.JSONDecodeError("Extra data", text, end)
     return value
 
 
-def _value(text: str, at: int, levels: int) -> tuple[Any, int]:
+def _parse_value(text: str, at: int, levels: int) -> tuple[Any, int]:
     match text[at : at + 1] if levels else "":
         case "[":
-            return _array(text, at + 1, levels - 1)
+            return _parse_array(text, at + 1, levels - 1)
         case "{":
-            return _object(text, at + 1, levels - 1)
+            return _parse_object(text, at + 1, levels - 1)
         case _:
             return _DECODER.raw_decode(text, at)
 
 
-def _array(text: str, at: int, levels: int) -> tuple[list[Any], int]:
+def _parse_array(text: str, at: int, levels: int) -> tuple[list[Any], int]:
     found: list[Any] = []
-    at = _skip(text, at)
+    at = _skip_whitespace(text, at)
     if text[at : at + 1] == "]":
         return found, at + 1
     while True:
-        value, at = _value(text, _skip(text, at), levels)
+        value, at = _parse_value(text, _skip_whitespace(text, at), levels)
         found.append(value)
-        at = _skip(text, at)
-        if _ends(text, at, "]"):
+        at = _skip_whitespace(text, at)
+        if _is_end(text, at, "]"):
             return found, at + 1
         at += 1
 
 
-def _object(text: str, at: int, levels: int) -> tuple[dict[str, Any], int]:
+def _parse_object(text: str, at: int, levels: int) -> tuple[dict[str, Any], int]:
     found: dict[str, Any] = {}
-    at = _skip(text, at)
+    at = _skip_whitespace(text, at)
     if text[at : at + 1] == "}":
         return found, at + 1
     while True:
-        at = _expect(text, _skip(text, at), '"')
+        at = _expect(text, _skip_whitespace(text, at), '"')
         name, at = scanstring(text, at)
-        at = _expect(text, _skip(text, at), ":")
-        found[name], at = _value(text, _skip(text, at), levels)
-        at = _skip(text, at)
-        if _ends(text, at, "}"):
+        at = _expect(text, _skip_whitespace(text, at), ":")
+        found[name], at = _parse_value(text, _skip_whitespace(text, at), levels)
+        at = _skip_whitespace(text, at)
+        if _is_end(text, at, "}"):
             return found, at + 1
         at += 1
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_whitespace(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
     return at if found is None else found.end()
 
 
-def _ends(text: str, at: int, mark: str) -> bool:
+def _is_end(text: str, at: int, mark: str) -> bool:
     if text[at : at + 1] == mark:
         return True
     _expect(text, at, ",")

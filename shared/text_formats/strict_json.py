@@ -101,15 +101,15 @@ def _reject_constant(name: str) -> Any:
 def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = _children(level)
+        level = _list_children(level)
         if not level:
             return
     if any(isinstance(item, dict | list) for item in level):
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
-    _children(level)
+    _list_children(level)
 
 
-def _children(level: list[Any]) -> list[Any]:
+def _list_children(level: list[Any]) -> list[Any]:
     children: list[Any] = []
     for item in level:
         if isinstance(item, dict):

@@ -63,7 +63,7 @@ def find_scripts(text: str) -> list[str]:
     A script is named by the first word of Unicode's character names. Chinese, Japanese and Korean texts mix several
     scripts, which count as one.
     """
-    return sorted({_script(character) for character in text if _has_script(character)})
+    return sorted({_find_script(character) for character in text if _has_script(character)})
 
 
 def to_identity_key(text: str) -> str:
@@ -81,7 +81,7 @@ def _has_script(character: str) -> bool:
     return category[0] == "L" or (category == "Nd" and not character.isascii())
 
 
-def _script(character: str) -> str:
+def _find_script(character: str) -> str:
     first = unicodedata.name(character, "UNKNOWN").split(" ")[0]
     return "EAST ASIAN" if first in _EAST_ASIAN else first
 

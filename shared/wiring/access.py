@@ -156,6 +156,6 @@ class LimitServices(CatalogServices):
 
         budget = budget_for(await self.catalog.current())
         async with self.rate_limiter.admit(caller.member_id, budget) as admission:
-            if admission.refusal is not None:
+            if admission.rejection is not None:
                 count("workspace.rate_limit.refusals")
             yield admission

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shared.downloads.ports import ArchiveProgress, JobStore
     from shared.downloads.service import DownloadService
     from shared.downloads.work import DownloadWork
-    from shared.fair_use.ports import PlaceStore
+    from shared.fair_use.ports import QuotaStore
 
 COLD, DOWNLOADS = "cold", "downloads"
 
@@ -102,7 +102,7 @@ class DownloadServices(ColdServices, CatalogServices):
         return JobQuota(self._job_places, self._download_jobs, self.catalog.current)
 
     @cached_property
-    def _job_places(self) -> "PlaceStore":
+    def _job_places(self) -> "QuotaStore":
         if self.on_azure:
             from shared.backends.azure.cosmos_places import CosmosPlaceStore
 

@@ -9,7 +9,7 @@ from shared.wiring.queries import QueryServices
 if TYPE_CHECKING:
     from shared.backends.azure.web_pubsub import WebPubSub
     from shared.backends.embedded.places import SqlitePlaceStore
-    from shared.fair_use.ports import PlaceStore
+    from shared.fair_use.ports import QuotaStore
     from shared.live_stream.audience import Audience
     from shared.live_stream.catch_up import CatchUp
     from shared.live_stream.ports import EventSource
@@ -63,7 +63,7 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
         return StreamQuota(self._stream_places, self.catalog.current, self.message_service)
 
     @cached_property
-    def _stream_places(self) -> "PlaceStore":
+    def _stream_places(self) -> "QuotaStore":
         if self.on_azure:
             from shared.backends.azure.cosmos_places import CosmosPlaceStore
 

@@ -50,7 +50,7 @@ async def test_a_lease_reduces_the_budget(opener: Opener) -> None:
     """Other instances get the rest of the budget, its size, and the time when more is available."""
     first, second = opener(), opener()
     lease = await first.lease(lease_request(6), AT)
-    assert (lease.granted, lease.left, lease.elsewhere) == (6, 4, 0)
+    assert (lease.granted, lease.left, lease.active_on_other_instances) == (6, 4, 0)
     other = await second.lease(lease_request(6, instance="two"), AT + 1)
     assert (other.granted, other.left) == (4, 0)
     empty = await second.lease(lease_request(1, instance="two", previous=other.id, used=4), AT + 2)
@@ -89,10 +89,10 @@ async def test_active_requests_of_others_are_reported(opener: Opener) -> None:
     """Each instance learns the number of active requests of the others while those report it."""
     store = opener()
     await store.lease(lease_request(1, active=3), AT)
-    assert (await store.lease(lease_request(1, instance="two", active=2), AT + 1)).elsewhere == 3
-    assert (await store.lease(lease_request(1, instance="three"), AT + 2)).elsewhere == 5
-    assert (await store.lease(lease_request(1, instance="three"), AT + 5.5)).elsewhere == 2
-    assert (await store.lease(lease_request(1, instance="three"), AT + 20)).elsewhere == 0
+    assert (await store.lease(lease_request(1, instance="two", active=2), AT + 1)).active_on_other_instances == 3
+    assert (await store.lease(lease_request(1, instance="three"), AT + 2)).active_on_other_instances == 5
+    assert (await store.lease(lease_request(1, instance="three"), AT + 5.5)).active_on_other_instances == 2
+    assert (await store.lease(lease_request(1, instance="three"), AT + 20)).active_on_other_instances == 0
 
 
 async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:

@@ -10,12 +10,12 @@ import pytest
 from shared.backends.azure.cosmos_places import CosmosPlaceStore
 from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
 from shared.backends.embedded.sqlite import SqliteDatabase
-from shared.fair_use.ports import Place, PlaceStore, Purpose
+from shared.fair_use.ports import Purpose, QuotaReservation, QuotaStore
 from tests.adapters.cosmos import KINDS, accounts
 
 AT = 1_800_000_000.0
 WHO = "p/ü?#"
-type Opener = Callable[[], PlaceStore]
+type Opener = Callable[[], QuotaStore]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
@@ -24,7 +24,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
-        def another() -> PlaceStore:
+        def another() -> QuotaStore:
             if account:
                 return CosmosPlaceStore(account())
             database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
@@ -41,7 +41,7 @@ async def test_processes_at_once_never_exceed_the_limit(opener: Opener) -> None:
         *(stores[n % 3].take(WHO, Purpose.JOBS, f"job-{n}", at=AT + n, limit=5) for n in range(15))
     )
     assert sum(taken) == 5
-    held = await stores[0].held(WHO, Purpose.JOBS)
+    held = await stores[0].list_reservations(WHO, Purpose.JOBS)
     assert {place.id for place in held} == {f"job-{n}" for n in range(15) if taken[n]}
 
 
@@ -53,8 +53,8 @@ async def test_places_of_others_do_not_count(opener: Opener) -> None:
     assert not await other.take(WHO, Purpose.JOBS, "b", at=AT, limit=1)
     assert await other.take(WHO, Purpose.STREAMS, "b", at=AT, limit=1)
     assert await other.take("another", Purpose.JOBS, "b", at=AT, limit=1)
-    assert list(await store.held(WHO, Purpose.JOBS)) == [Place("a", AT)]
-    assert list(await store.held("nobody", Purpose.JOBS)) == []
+    assert list(await store.list_reservations(WHO, Purpose.JOBS)) == [QuotaReservation("a", AT)]
+    assert list(await store.list_reservations("nobody", Purpose.JOBS)) == []
 
 
 async def test_a_freed_place_can_be_taken_again(opener: Opener) -> None:
@@ -65,7 +65,7 @@ async def test_a_freed_place_can_be_taken_again(opener: Opener) -> None:
     await other.free(WHO, Purpose.STREAMS, ["a", "missing"])
     await other.free("nobody", Purpose.STREAMS, ["a"])
     assert await store.take(WHO, Purpose.STREAMS, "c", at=AT + 1, limit=2)
-    assert [place.id for place in await store.held(WHO, Purpose.STREAMS)] == ["b", "c"]
+    assert [place.id for place in await store.list_reservations(WHO, Purpose.STREAMS)] == ["b", "c"]
 
 
 async def test_a_finished_place_counts_with_its_size_only(opener: Opener) -> None:
@@ -79,8 +79,8 @@ async def test_a_finished_place_counts_with_its_size_only(opener: Opener) -> Non
     assert not await store.grow(WHO, Purpose.JOBS, "b", size=41, at=AT, limit=100)
     assert await store.grow(WHO, Purpose.JOBS, "b", size=40, at=AT, limit=100)
     assert await store.grow(WHO, Purpose.JOBS, "b", size=10, at=AT, limit=100)
-    expected = [Place("a", AT, active=False, size=60), Place("b", AT + 1, size=40)]
-    assert list(await store.held(WHO, Purpose.JOBS)) == expected
+    expected = [QuotaReservation("a", AT, active=False, size=60), QuotaReservation("b", AT + 1, size=40)]
+    assert list(await store.list_reservations(WHO, Purpose.JOBS)) == expected
 
 
 async def test_sizes_at_once_never_exceed_the_limit(opener: Opener) -> None:
@@ -90,4 +90,4 @@ async def test_sizes_at_once_never_exceed_the_limit(opener: Opener) -> None:
         *(stores[n % 3].grow(WHO, Purpose.JOBS, f"job-{n}", size=30, at=AT, limit=100) for n in range(9))
     )
     assert sum(grown) == 3
-    assert sum(place.size for place in await stores[1].held(WHO, Purpose.JOBS)) == 90
+    assert sum(place.size for place in await stores[1].list_reservations(WHO, Purpose.JOBS)) == 90

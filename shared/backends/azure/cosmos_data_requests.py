@@ -10,7 +10,7 @@ from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from shared.backends.azure.cosmos_requests import CosmosUsage, is_transient, throttle_delay, was_never_sent
-from shared.conditional_requests import precondition_failed
+from shared.conditional_requests import precondition_failed_error
 from shared.data_stores.document_rules import document_too_large
 from shared.data_stores.errors import (
     data_plane_forbidden,
@@ -51,7 +51,7 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
     HTTPStatus.NOT_FOUND: lambda error: (
         table_not_found() if _sub_status(error) == _NO_CONTAINER else document_not_found()
     ),
-    HTTPStatus.PRECONDITION_FAILED: lambda _: precondition_failed(),
+    HTTPStatus.PRECONDITION_FAILED: lambda _: precondition_failed_error(),
     HTTPStatus.BAD_REQUEST: lambda _: _invalid_document(),
 }
 

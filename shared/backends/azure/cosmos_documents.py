@@ -19,7 +19,7 @@ from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyVa
 from shared.backends.azure.cosmos_data_accounts import DataAccounts
 from shared.backends.azure.cosmos_data_requests import FAILURES, WriteRetries, http_status, retry_read
 from shared.backends.azure.cosmos_queries import query_page
-from shared.conditional_requests import precondition_failed
+from shared.conditional_requests import precondition_failed_error
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.document_rules import SYSTEM_MEMBERS, WRITE_MARK
 from shared.data_stores.errors import (
@@ -191,7 +191,7 @@ class CosmosDocumentStore:
                     raise outcome_unknown() if retries.uncertain else document_not_found()
                 etag = str(found["_etag"])
                 if if_match not in (None, etag):
-                    raise outcome_unknown() if retries.uncertain else precondition_failed()
+                    raise outcome_unknown() if retries.uncertain else precondition_failed_error()
             try:
                 return await send(etag)
             except FAILURES as error:

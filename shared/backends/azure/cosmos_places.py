@@ -10,13 +10,13 @@ from typing import Any
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import DOWNLOADS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
-from shared.fair_use.ports import Place, Purpose
+from shared.fair_use.ports import Purpose, QuotaReservation
 
-type _Places = dict[str, Place]
+type _Places = dict[str, QuotaReservation]
 
 
 class CosmosPlaceStore:
-    """The PlaceStore port over Cosmos DB.
+    """The QuotaStore port over Cosmos DB.
 
     The items are in the container of downloads, which has no time to live; its queries do not match them.
 
@@ -31,7 +31,7 @@ class CosmosPlaceStore:
         def change(places: _Places) -> _Places | None:
             if place_id in places or sum(place.active for place in places.values()) >= limit:
                 return None
-            return {**places, place_id: Place(place_id, at)}
+            return {**places, place_id: QuotaReservation(place_id, at)}
 
         return place_id in await self._change(principal, purpose, change)
 
@@ -40,12 +40,15 @@ class CosmosPlaceStore:
 
         def change(places: _Places) -> _Places | None:
             nonlocal allowed
-            before = places.get(place_id, Place(place_id, at))
+            before = places.get(place_id, QuotaReservation(place_id, at))
             others = sum(place.size for place in places.values() if place.id != place_id)
             allowed = others + size <= limit
             if not allowed or (place_id in places and size <= before.size):
                 return None
-            return {**places, place_id: Place(place_id, before.taken_at, before.active, max(size, before.size))}
+            return {
+                **places,
+                place_id: QuotaReservation(place_id, before.taken_at, before.active, max(size, before.size)),
+            }
 
         await self._change(principal, purpose, change)
         return allowed
@@ -55,7 +58,7 @@ class CosmosPlaceStore:
             place = places.get(place_id)
             if place is None or not place.active:
                 return None
-            return {**places, place_id: Place(place_id, place.taken_at, active=False, size=place.size)}
+            return {**places, place_id: QuotaReservation(place_id, place.taken_at, active=False, size=place.size)}
 
         await self._change(principal, purpose, change)
 
@@ -66,7 +69,7 @@ class CosmosPlaceStore:
 
         await self._change(principal, purpose, change)
 
-    async def held(self, principal: str, purpose: Purpose) -> Sequence[Place]:
+    async def list_reservations(self, principal: str, purpose: Purpose) -> Sequence[QuotaReservation]:
         item_id = _item_id(principal, purpose)
         places = _places(await self._items.read(item_id, item_id))
         return sorted(places.values(), key=lambda place: (place.taken_at, place.id))
@@ -92,6 +95,6 @@ def _item_id(principal: str, purpose: Purpose) -> str:
 def _places(item: Mapping[str, Any] | None) -> _Places:
     stored = {} if item is None else item["places"]
     return {
-        place_id: Place(place_id, float(taken_at), bool(active), int(size))
+        place_id: QuotaReservation(place_id, float(taken_at), bool(active), int(size))
         for place_id, (taken_at, active, size) in stored.items()
     }

@@ -10,7 +10,7 @@ from typing import Final
 
 from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.backends.embedded.sqlite_batching import ReadBatcher, WriteBatcher
-from shared.conditional_requests import precondition_failed
+from shared.conditional_requests import precondition_failed_error
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.errors import (
     container_exists,
@@ -186,7 +186,7 @@ def _check_precondition(connection: sqlite3.Connection, table: Table, key: Docum
     if row is None:
         raise document_not_found()
     if if_match is not None and row[0] != if_match:
-        raise precondition_failed()
+        raise precondition_failed_error()
 
 
 def _containers(connection: sqlite3.Connection, place: DatabasePlace) -> dict[str, AccountContainer]:

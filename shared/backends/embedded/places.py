@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 
 from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
-from shared.fair_use.ports import Place, Purpose
+from shared.fair_use.ports import Purpose, QuotaReservation
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS places (
@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS places (
 
 
 class SqlitePlaceStore:
-    """The PlaceStore port over SQLite."""
+    """The QuotaStore port over SQLite."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
@@ -64,13 +64,13 @@ class SqlitePlaceStore:
         with _convert_errors():
             await self._database.write(lambda connection: connection.executemany(sql, rows).rowcount)
 
-    async def held(self, principal: str, purpose: Purpose) -> Sequence[Place]:
+    async def list_reservations(self, principal: str, purpose: Purpose) -> Sequence[QuotaReservation]:
         sql = "SELECT id, taken_at, active, size FROM places WHERE purpose = ? AND principal = ? ORDER BY taken_at, id"
         with _convert_errors():
             rows = await self._database.read(
                 lambda connection: connection.execute(sql, (purpose, principal)).fetchall()
             )
-        return [Place(place_id, taken_at, bool(active), size) for place_id, taken_at, active, size in rows]
+        return [QuotaReservation(place_id, taken_at, bool(active), size) for place_id, taken_at, active, size in rows]
 
     async def clear(self, purpose: Purpose) -> None:
         """Remove the places of all principals; used by a starting host, which has no open streams yet."""

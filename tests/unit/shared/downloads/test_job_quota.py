@@ -33,7 +33,7 @@ async def refusal(environment: Environment) -> tuple[Kind, str]:
 
 async def active(environment: Environment) -> list[str]:
     """Return the jobs that count as unfinished."""
-    return [place.id for place in await environment.places.held(OWNER, Purpose.JOBS) if place.active]
+    return [place.id for place in await environment.places.list_reservations(OWNER, Purpose.JOBS) if place.active]
 
 
 async def test_concurrent_starts_respect_the_quota(factory: EnvironmentFactory) -> None:
@@ -100,7 +100,7 @@ async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> Non
     assert job.status is JobStatus.FAILED
     assert (job.error or "").startswith("DOWNLOAD_QUOTA_EXCEEDED: ")
     assert "policies.quotas.downloadBytes" in (job.error or "")
-    assert (environment.files(), list(await environment.places.held(OWNER, Purpose.JOBS))) == ([], [])
+    assert (environment.files(), list(await environment.places.list_reservations(OWNER, Purpose.JOBS))) == ([], [])
 
 
 async def test_start_is_rejected_at_the_byte_quota(factory: EnvironmentFactory) -> None:

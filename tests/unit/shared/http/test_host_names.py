@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shared.http.host_names import is_allowed_host, misdirected_reply
+from shared.http.host_names import build_misdirected_reply, is_allowed_host
 
 HOSTS = ("127.0.0.1", "127.0.0.1:*", "[::1]:*", "plant.example", "plant.example:8443")
 
@@ -31,7 +31,7 @@ def test_other_hosts_are_rejected(host: str) -> None:
 
 def test_an_unknown_host_gets_a_problem_document() -> None:
     """An unknown Host header is answered with 421 and the request id."""
-    reply = misdirected_reply("id")
+    reply = build_misdirected_reply("id")
     document = json.loads(reply.body)
     assert (reply.status, document["status"], document["code"]) == (421, 421, "PROTOCOL_REFUSED")
     assert document["traceId"] == "id"

@@ -11,7 +11,7 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Policies, Quotas, Tier
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
-from shared.fair_use.ports import PlaceStore
+from shared.fair_use.ports import QuotaStore
 from shared.live_stream.ports import MessageService, OpenStream
 from shared.live_stream.stream_quota import FULL_SECONDS, HANDSHAKE_SECONDS, StreamQuota, build_member_group
 
@@ -34,7 +34,7 @@ class Service:
 class World:
     """Two instances with one store and one clock."""
 
-    def __init__(self, places: PlaceStore, limit: int | None, tier: Tier = Tier.ENTERPRISE) -> None:
+    def __init__(self, places: QuotaStore, limit: int | None, tier: Tier = Tier.ENTERPRISE) -> None:
         self.now = 1_000.0
         self.service = Service()
         self.limit = limit

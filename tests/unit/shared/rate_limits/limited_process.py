@@ -64,7 +64,7 @@ async def main(kind: str, address: str, speed: float, rate: float, budget: int, 
             continue
         sent += 1
         async with limiter.admit("p", Budget(budget, budget)) as decision:
-            if decision.refusal is None:
+            if decision.rejection is None:
                 admitted.append(clock() - start)
     print(json.dumps({"admitted": admitted, "rejected": sent - len(admitted), "calls": store.calls}))  # noqa: T201  read
 

@@ -40,7 +40,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteLeaseStore]:
 async def call(limiter: RateLimiter, budget: Budget = FREE, principal: str = "p") -> bool:
     """Return whether a request was admitted."""
     async with limiter.admit(principal, budget) as decision:
-        return decision.refusal is None
+        return decision.rejection is None
 
 
 async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
@@ -50,13 +50,13 @@ async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
     remaining = []
     for _ in range(FREE.requests):
         async with limiter.admit("p", FREE) as decision:
-            assert decision.refusal is None
+            assert decision.rejection is None
             remaining.append(decision.state.remaining)
     assert remaining == list(range(FREE.requests - 1, -1, -1))
     async with limiter.admit("p", FREE) as decision:
-        assert decision.refusal is not None
-        assert (decision.refusal.kind, decision.refusal.code) == (Kind.THROTTLED, "RATE_LIMITED")
-        assert 1 <= int(str(decision.refusal.members["retryAfter"])) <= 60
+        assert decision.rejection is not None
+        assert (decision.rejection.kind, decision.rejection.code) == (Kind.THROTTLED, "RATE_LIMITED")
+        assert 1 <= int(str(decision.rejection.members["retryAfter"])) <= 60
     assert await call(limiter, principal="another")
     clock.now += 60
     assert await call(limiter)
@@ -75,8 +75,8 @@ async def test_a_caller_that_waits_as_told_is_admitted(store: SqliteLeaseStore, 
     clock.now += pause
     for limiter in (first, second):
         async with limiter.admit("p", FREE) as decision:
-            if decision.refusal is not None:
-                seconds = int(str(decision.refusal.members["retryAfter"]))
+            if decision.rejection is not None:
+                seconds = int(str(decision.rejection.members["retryAfter"]))
                 assert seconds <= WINDOW_SECONDS
                 assert f";t={seconds}" in decision.headers["RateLimit"]
                 # A request shortly before the stated time is rejected.
@@ -94,7 +94,7 @@ async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) 
     async with AsyncExitStack() as open_requests:
         for _ in range(FREE.concurrent):
             decision = await open_requests.enter_async_context(first.admit("p", FREE))
-            assert decision.refusal is None
+            assert decision.rejection is None
             clock.now += 1.1
         assert not await call(first)
         assert not await call(second)
@@ -122,8 +122,8 @@ async def test_a_failing_store_does_not_stop_the_service() -> None:
     clock.now += 10
     assert sum([await call(limiter) for _ in range(3 * FREE.requests)]) == FREE.requests
     async with limiter.admit("p", FREE) as decision:
-        assert decision.refusal is not None
-        clock.now += int(str(decision.refusal.members["retryAfter"]))
+        assert decision.rejection is not None
+        clock.now += int(str(decision.rejection.members["retryAfter"]))
     assert await call(limiter)
     assert len(called_at) == 4
 

@@ -44,7 +44,7 @@ class Clock:
 async def call(limiter: RateLimiter, budget: Budget) -> bool:
     """Return whether a request was admitted."""
     async with limiter.admit("p", budget) as admission:
-        return admission.refusal is None
+        return admission.rejection is None
 
 
 @given(steps=STEPS, requests=st.integers(min_value=1, max_value=120))

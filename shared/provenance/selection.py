@@ -14,19 +14,12 @@ WORKSPACE_TARGETS: Final = frozenset({Target.PLATFORM_CONFIG, Target.ACCESS_CONT
 
 
 def resolve_chain_to_read(target: str | None, scope_key: str | None) -> ChainKey:
-    """Return the chain of a read request.
+    """Return the chain of a read request that :func:`check_chain` has accepted.
 
     Args:
         target: target of the request; None selects the scope's events, or PlatformConfig without a scope.
         scope_key: scope of the request, or None.
-
-    Raises:
-        WorkspaceError: INVALID ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` if the scope is empty, or
-            ``TARGET_SCOPE_MISMATCH``.
     """
-    faults = ValidationErrors()
-    check_chain(faults, target, scope_key)
-    faults.raise_all()
     if target is None:
         return ChainKey(Target.PLATFORM_CONFIG) if scope_key is None else ChainKey(Target.DOMAIN_EVENTS, scope_key)
     return ChainKey(Target(target), scope_key or "")
@@ -36,7 +29,7 @@ def resolve_chain_to_write(target: str | None, scope_key: str | None) -> ChainKe
     """Return the chain that an event is written to; see :func:`resolve_chain_to_read`.
 
     Raises:
-        WorkspaceError: also INVALID ``TARGET_READ_ONLY`` for amendments, which have their own routes.
+        WorkspaceError: INVALID ``TARGET_READ_ONLY`` for amendments, which have their own routes.
     """
     chain = resolve_chain_to_read(target, scope_key)
     if chain.target is Target.DOMAIN_AMENDMENTS:
@@ -61,7 +54,9 @@ def resolve_amendments_chain(scope_key: str | None) -> ChainKey:
 def check_chain(
     faults: ValidationErrors, target: str | None, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD
 ) -> None:
-    """Add the errors of a request's target and scope.
+    """Add the errors of a request's target and scope: invalid, or one that does not fit the other.
+
+    Their codes are ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` for an empty scope, and ``TARGET_SCOPE_MISMATCH``.
 
     Args:
         faults: errors of the request.

@@ -168,7 +168,7 @@ async def _run_query(call: Call[Any, Any]) -> Reply:
 
 async def _parse_query_string(request: Request) -> dict[str, Any]:
     try:
-        members: dict[str, Any] = dict(request.parse_query_pairs())
+        members: dict[str, Any] = dict(request.query_pairs)
     except ValueError as error:
         raise invalid("query", f"the query string is invalid: {error}") from None
     for name in ("variables", "extensions"):

@@ -78,7 +78,7 @@ class ConnectEvent(BaseModel):
 
 def _read_authorization(request: Request) -> str:
     try:
-        tokens = [value for name, value in request.parse_query_pairs() if name == TOKEN_PARAMETER]
+        tokens = [value for name, value in request.query_pairs if name == TOKEN_PARAMETER]
     except ValueError:
         tokens = []  # the pipeline rejects the query string after it has authenticated the caller
     subprotocols = [each.strip(" \t") for each in request.headers.get("sec-websocket-protocol", "").split(",")]
@@ -221,4 +221,4 @@ def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Reque
 def _select_stream_parameters(request: Request) -> dict[str, str]:
     """Return the filter parameters of a request, which its WebSocket URL repeats."""
     names = {field.alias or name for name, field in StreamFilters.model_fields.items()}
-    return {name: value for name, value in request.parse_query_pairs() if name in names}
+    return {name: value for name, value in request.query_pairs if name in names}

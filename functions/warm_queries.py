@@ -135,7 +135,7 @@ async def _execute_query(call: Call[ExecuteQuery], lookup: str) -> Reply:
 
 
 def _parse_arguments(request: Request) -> dict[str, str]:
-    pairs = [(name, value) for name, value in request.parse_query_pairs() if name.startswith(PARAMETER_PREFIX)]
+    pairs = [(name, value) for name, value in request.query_pairs if name.startswith(PARAMETER_PREFIX)]
     arguments = {name.removeprefix(PARAMETER_PREFIX): value for name, value in pairs}
     if len(arguments) != len(pairs):
         names = [name for name, _ in pairs]

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -17,7 +18,7 @@ MAX_PARAMETERS = 200
 _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """HTTP request as received.
 
@@ -41,15 +42,16 @@ class Request:
         """Return whether the query has more parameters than the limit."""
         return self.query.count("&") >= MAX_PARAMETERS
 
-    def parse_query_pairs(self) -> list[tuple[str, str]]:
-        """Parse the query parameters in their order, including empty values.
+    @cached_property
+    def query_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The query parameters in their order, including empty values; parsed at the first use.
 
         Raises:
             ValueError: the query has more than 200 parameters, or a parameter is not UTF-8.
         """
         if self.has_many_parameters():
             raise ValueError(f"it has more than {MAX_PARAMETERS} parameters")
-        return parse_qsl(self.query, keep_blank_values=True, errors="strict")
+        return tuple(parse_qsl(self.query, keep_blank_values=True, errors="strict"))
 
 
 @dataclass(slots=True)

@@ -103,7 +103,7 @@ def _read_query(operation: Operation, request: Request, faults: ValidationErrors
             faults.add(invalid("query", f"the query string is invalid: it has more than {MAX_PARAMETERS} parameters"))
         return {}, []
     try:
-        pairs = request.parse_query_pairs()
+        pairs = request.query_pairs
     except ValueError as error:
         faults.add(invalid("query", f"the query string is invalid: {error}"))
         return _UNPARSED, []

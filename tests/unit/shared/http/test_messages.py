@@ -1,4 +1,4 @@
-"""Tests of JSON replies."""
+"""Tests of requests and JSON replies."""
 
 import json
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.http.messages import json_bytes
+from shared.http.messages import Request, json_bytes
 from shared.telemetry.json_text import parse, serialise
 
 VALUES = st.recursive(
@@ -31,3 +31,10 @@ def test_a_datetime_is_serialised_with_a_huge_integer() -> None:
     """The fallback serialiser for huge integers also serialises datetimes."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     assert json.loads(json_bytes({"at": at, "n": 2**80})) == {"at": "2026-01-01T00:00:00.000000Z", "n": 2**80}
+
+
+def test_the_query_string_is_parsed_once() -> None:
+    """All readers of a request share its parsed query parameters."""
+    request = Request("GET", "/", "a=1&a=2&b=", {}, b"")
+    assert request.query_pairs == (("a", "1"), ("a", "2"), ("b", ""))
+    assert request.query_pairs is request.query_pairs

@@ -10,7 +10,7 @@ from functions.audit_report import HTML, Report, build_report_reply, list_amendm
 from functions.idempotency import reserve_append_id
 from functions.provenance_queries import LenientParser, SequenceQuery
 from functions.provenance_replies import build_created_reply, build_list_reply
-from functions.replies import amendments as replies
+from functions.replies import provenance as replies
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
 from shared.http.messages import JSON, Reply, json_reply
@@ -107,7 +107,7 @@ async def _check_rejection(call: Call[RejectQuery, RejectionBody], faults: Valid
     body=AmendmentBody,
     unknown=UnknownNames.IGNORE,
     check=_check_amendment,
-    docs=replies.CREATED,
+    docs=replies.AMENDMENT_CREATED,
 )
 async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     """Record an amendment of an entity.
@@ -131,7 +131,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     query=AmendmentsQuery,
     unknown=UnknownNames.REPORT,
     check=_check_scope,
-    docs=replies.QUERIED,
+    docs=replies.AMENDMENTS_QUERIED,
 )
 async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
     """Return amendments and decisions that match the filters, newest first."""
@@ -163,7 +163,7 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
     query=ChainQuery,
     unknown=UnknownNames.REPORT,
     check=_check_entity,
-    docs=replies.CHAIN,
+    docs=replies.AMENDMENT_CHAIN,
 )
 async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     """Return the amendments and decisions about an entity, oldest first.
@@ -187,7 +187,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     right=AccessRight.AMENDMENT_READ,
     feature=PROVENANCE,
     unknown=UnknownNames.REPORT,
-    docs=replies.CATEGORIES,
+    docs=replies.REASON_CATEGORIES,
 )
 async def reason_categories(_: Call) -> Reply:
     """Return the reason categories that an amendment may use."""
@@ -203,7 +203,7 @@ async def reason_categories(_: Call) -> Reply:
     query=ScopeQuery,
     unknown=UnknownNames.IGNORE,
     check=_check_scope,
-    docs=replies.APPROVED,
+    docs=replies.AMENDMENT_APPROVED,
 )
 async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     """Approve a pending amendment; its author cannot approve it."""
@@ -225,7 +225,7 @@ async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     body=RejectionBody,
     unknown=UnknownNames.IGNORE,
     check=_check_rejection,
-    docs=replies.REJECTED,
+    docs=replies.AMENDMENT_REJECTED,
 )
 async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     """Reject a pending amendment; its author cannot reject it."""

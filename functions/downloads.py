@@ -1,18 +1,18 @@
-"""HTTP operations on cold downloads: start, list, get, cancel."""
+"""HTTP operations on cold downloads (start, list, get, cancel), and the documentation of their replies."""
 
 import re
-from datetime import timedelta
-from typing import Annotated, Any, Final, Self
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final, Literal, Self, TypedDict
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, model_validator
 
 from functions.download_jobs import ORCHESTRATOR
 from functions.durable_runner import DurableRunner
-from functions.replies import downloads as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.fields import Instant
 from shared.downloads.models import Format, Job
 from shared.http.messages import Reply, json_reply
+from shared.http.operation_docs import NO_CONTENT, DocumentedReply, OperationDocs
 from shared.http.operations import Call, Group
 from shared.timestamps import rfc3339
 from shared.wiring import services
@@ -23,6 +23,110 @@ LONGEST_RANGE: Final = timedelta(days=366)
 LONGEST_WAIT_SECONDS: Final = 60
 RUNNER: Final = DurableRunner(ORCHESTRATOR)
 _WAIT = re.compile(r'(?:^|,)\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;[^,]*)?(?=,|$)', re.ASCII | re.IGNORECASE)
+
+
+class Range(TypedDict):
+    """Time range of a download; `start` is included, `end` is excluded."""
+
+    start: datetime
+    end: datetime
+
+
+class Progress(TypedDict):
+    """Progress of a download."""
+
+    connectionsDone: int
+    connectionsTotal: int
+    rows: int
+
+
+class DownloadFile(TypedDict):
+    """A file and its link; until `urlExpiresAt`, the link needs no credential."""
+
+    connection: str
+    url: str
+    urlExpiresAt: datetime
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class Download(TypedDict):
+    """A download. `files` is empty until the status is `completed`; `error` is null unless the status is `failed`.
+
+    The files contain all messages that were accepted before `completeUpTo`; null if this time is not known.
+    """
+
+    downloadId: str
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
+    statusUrl: str
+    format: Literal["csv", "jsonl", "parquet"]
+    dateRange: Range
+    createdAt: datetime
+    progress: Progress
+    files: list[DownloadFile]
+    completeUpTo: datetime | None
+    expiresAt: datetime
+    error: str | None
+
+
+class Downloads(TypedDict):
+    """List of the caller's downloads."""
+
+    downloads: list[Download]
+
+
+_ID = "5b1c6f0a9d3e4c7f8a2b1d0e9f8c7b6a"
+_PENDING: Final[dict[str, Any]] = {
+    "downloadId": _ID,
+    "status": "pending",
+    "statusUrl": f"/oi-api/downloads/{_ID}",
+    "format": "csv",
+    "dateRange": {"start": "2026-01-05T00:00:00.000000Z", "end": "2026-01-06T00:00:00.000000Z"},
+    "createdAt": "2026-01-06T08:00:00.000000Z",
+    "progress": {"connectionsDone": 0, "connectionsTotal": 1, "rows": 0},
+    "files": [],
+    "completeUpTo": None,
+    "expiresAt": "2026-01-07T08:00:00.000000Z",
+    "error": None,
+}
+_COMPLETED: Final[dict[str, Any]] = {
+    **_PENDING,
+    "status": "completed",
+    "completeUpTo": "2026-01-06T08:00:00.000000Z",
+    "progress": {"connectionsDone": 1, "connectionsTotal": 1, "rows": 86400},
+    "files": [
+        {
+            "connection": "pump-rig",
+            "url": "http://127.0.0.1:7071/files/downloads/pump-rig.csv?signature=c2ln",
+            "urlExpiresAt": "2026-01-06T08:15:00.000000Z",
+            "rows": 86400,
+            "bytes": 7257600,
+            "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        }
+    ],
+}
+_LOCATION: Final = {"Location": "URL of the download."}
+
+STARTED_DOCS = OperationDocs(
+    (
+        DocumentedReply(202, "The download runs in the background.", Download, _PENDING, headers=_LOCATION),
+        DocumentedReply(
+            200,
+            "The download ended within the seconds of `Prefer: wait=` (at most 60).",
+            Download,
+            _COMPLETED,
+            headers={**_LOCATION, "Preference-Applied": "The wait that the service applied, in seconds."},
+        ),
+    ),
+    error_statuses=(404, 429, 503, 507),
+    example={"format": "csv", "dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}},
+)
+SHOWN_DOCS = OperationDocs((DocumentedReply(200, "The download.", Download, _COMPLETED),), error_statuses=(404, 503))
+LISTED_DOCS = OperationDocs(
+    (DocumentedReply(200, "The downloads.", Downloads, {"downloads": [_COMPLETED]}),), error_statuses=(503,)
+)
+CANCELLED_DOCS = OperationDocs((NO_CONTENT,), error_statuses=(404, 409, 503))
 
 
 def _require_text(value: object) -> object:
@@ -61,7 +165,7 @@ class DownloadBody(BaseModel):
     f"{ROUTE}/data-connections/{{lookup}}",
     right=AccessRight.COLD_DATA_EXPORT,
     body=DownloadBody,
-    docs=replies.STARTED,
+    docs=STARTED_DOCS,
 )
 async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of a data connection."""
@@ -73,7 +177,7 @@ async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
     f"{ROUTE}/surfaces/{{surfaceLookup}}",
     right=AccessRight.COLD_DATA_EXPORT,
     body=DownloadBody,
-    docs=replies.STARTED,
+    docs=STARTED_DOCS,
 )
 async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of all connections of a surface."""
@@ -85,7 +189,7 @@ async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
     f"{ROUTE}/surfaces/{{surfaceLookup}}/connection/{{connLookup}}",
     right=AccessRight.COLD_DATA_EXPORT,
     body=DownloadBody,
-    docs=replies.STARTED,
+    docs=STARTED_DOCS,
 )
 async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of one connection of a surface."""
@@ -93,14 +197,14 @@ async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
     return await _start_job(call, await services().downloads.select_surface_connections(surface, connection))
 
 
-@GROUP.endpoint("GET", ROUTE, right=AccessRight.COLD_DATA_EXPORT, docs=replies.LISTED)
+@GROUP.endpoint("GET", ROUTE, right=AccessRight.COLD_DATA_EXPORT, docs=LISTED_DOCS)
 async def list_downloads(call: Call) -> Reply:
     """List the caller's downloads, newest first."""
     jobs = await services().downloads.list(call.principal)
     return json_reply({"downloads": [await _to_json(job) for job in jobs]})
 
 
-@GROUP.endpoint("GET", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=replies.SHOWN)
+@GROUP.endpoint("GET", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=SHOWN_DOCS)
 async def get_download(call: Call) -> Reply:
     """Return the status of a download, with new links to its files."""
     job = await services().downloads.get(call.principal, call.path["downloadId"])
@@ -108,7 +212,7 @@ async def get_download(call: Call) -> Reply:
     return json_reply(await _to_json(job))
 
 
-@GROUP.endpoint("DELETE", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=replies.CANCELLED)
+@GROUP.endpoint("DELETE", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=CANCELLED_DOCS)
 async def cancel_download(call: Call) -> Reply:
     """Cancel a pending or running download."""
     await services().downloads.cancel(call.principal, call.path["downloadId"], RUNNER)

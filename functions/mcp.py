@@ -1,6 +1,8 @@
-"""HTTP operations of the Model Context Protocol (MCP) server."""
+"""HTTP operations of the Model Context Protocol (MCP) server, with its check of the Host header."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 from functions import GROUPS
@@ -9,7 +11,6 @@ from functions.lazy_groups import load_operations
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
-from shared.http.host_names import build_misdirected_reply, is_allowed_host
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group, Operation, RawBody
@@ -27,10 +28,11 @@ METADATA = ".well-known/oauth-protected-resource/oi-api/mcp"
 _MODULES = (
     "functions.mcp_catalog",
     "functions.mcp_queries",
-    "functions.mcp_tail",
     "functions.mcp_tools",
     "shared.openapi.document",
 )
+ANY_PORT: Final = ":*"
+_PORT = re.compile(r"(.*):[0-9]{1,5}", re.DOTALL | re.ASCII)
 
 
 class RpcReply(TypedDict):
@@ -139,8 +141,7 @@ async def mcp_metadata(call: Call) -> Reply:
 
 async def _build_capabilities(principal: Principal) -> "Capabilities":
     from functions.mcp_catalog import build_catalog_resources, build_catalog_tools  # noqa: PLC0415  imported by _MODULES above
-    from functions.mcp_queries import build_query_tools  # noqa: PLC0415
-    from functions.mcp_tail import build_tail_tools  # noqa: PLC0415
+    from functions.mcp_queries import build_query_tools, build_tail_tools  # noqa: PLC0415
     from functions.mcp_tools import build_route_tools  # noqa: PLC0415
     from shared.mcp_server.capabilities import Capabilities  # noqa: PLC0415
     from shared.mcp_server.prompts import PROMPTS  # noqa: PLC0415
@@ -187,3 +188,26 @@ def _get_public_url(request: Request) -> str:
         return services().settings.public_url
     scheme = request.headers.get("x-forwarded-proto", "http").partition(",")[0].strip()
     return f"{scheme if scheme in {'http', 'https'} else 'https'}://{request.headers.get('host', '')}"
+
+
+def is_allowed_host(host: str, hosts: Collection[str]) -> bool:
+    """Return whether a Host header is on a list.
+
+    Args:
+        host: value of the header; empty if it is missing.
+        hosts: exact values ``name`` or ``name:port``, or ``name:*`` for any port.
+    """
+    if host in hosts:
+        return not host.endswith(ANY_PORT)
+    found = _PORT.fullmatch(host)
+    return found is not None and found[1] + ANY_PORT in hosts
+
+
+def build_misdirected_reply(trace_id: str) -> Reply:
+    """Return the reply to an unknown Host header (RFC 9110 section 15.5.20), which does not repeat the value.
+
+    Args:
+        trace_id: id of the request.
+    """
+    error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", "Unknown Host header; use the address of this service.")
+    return problem_reply(error, trace_id, HTTPStatus.MISDIRECTED_REQUEST)

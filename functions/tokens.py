@@ -1,19 +1,19 @@
-"""HTTP operations on API keys and tokens: create, list, revoke, identity and public keys."""
+"""HTTP operations on API keys and tokens (create, list, revoke, identity, public keys), and their documentation."""
 
 import re
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, Field, StrictInt, StringConstraints, WithJsonSchema
 
 from functions.idempotency import make_idempotent
-from functions.replies import keys as replies
 from shared.auth.ports import MAX_MINUTES, ApiKey
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors
 from shared.http.messages import Reply, json_reply
+from shared.http.operation_docs import NO_CONTENT, DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.timestamps import rfc3339
@@ -22,6 +22,113 @@ from shared.wiring import services
 
 GROUP = Group("keys")
 _MINUTES = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
+
+
+class MintedToken(TypedDict):
+    """A new token; no other reply contains it."""
+
+    Token: str
+    ExpiresAt: datetime
+    AccessRights: list[AccessRight]
+
+
+class NewKey(TypedDict):
+    """A new API key; no other reply contains its secret."""
+
+    keyId: str
+    apiKey: str
+    name: str
+    principal: str
+    accessRights: list[AccessRight]
+    createdAt: datetime
+    expiresAt: datetime | None
+
+
+class KnownKey(TypedDict):
+    """An API key without its secret."""
+
+    keyId: str
+    name: str
+    principal: str
+    accessRights: list[AccessRight]
+    createdAt: datetime
+    expiresAt: datetime | None
+    lastUsedAt: datetime | None
+    revokedAt: datetime | None
+
+
+class KeyList(TypedDict):
+    """List of API keys."""
+
+    keys: list[KnownKey]
+
+
+class Identity(TypedDict):
+    """Identity and access rights of the caller."""
+
+    principal: str | None
+    name: str
+    workspace: str | None
+    accessRights: list[AccessRight]
+    via: Literal["apiKey", "jwt", "entra"]
+    expiresAt: datetime | None
+
+
+class KeySet(TypedDict):
+    """A JSON Web Key Set (RFC 7517)."""
+
+    keys: list[dict[str, Any]]
+
+
+_EXAMPLE_RIGHTS = ["Workspace.Catalog.Read", "Workspace.WarmQuery.Execute"]
+_KEY = {
+    "keyId": "abcd2345",
+    "name": "dashboard",
+    "principal": "viewer@plant-a.example",
+    "accessRights": _EXAMPLE_RIGHTS,
+    "createdAt": "2026-01-05T08:00:00.000000Z",
+    "expiresAt": None,
+}
+_TOKEN = {
+    "Token": "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJvaSJ9.c2lnbmF0dXJl",
+    "ExpiresAt": "2026-01-05T09:00:00.000000Z",
+    "AccessRights": _EXAMPLE_RIGHTS,
+}
+_IDENTITY = {
+    "principal": "viewer@plant-a.example",
+    "name": "Auditor",
+    "workspace": "plant-a",
+    "accessRights": _EXAMPLE_RIGHTS,
+    "via": "jwt",
+    "expiresAt": "2026-01-05T09:00:00.000000Z",
+}
+_NEW_KEY = {**_KEY, "apiKey": "oik_abcd2345_43-characters-of-base64url"}
+_LISTED = {"keys": [{**_KEY, "lastUsedAt": None, "revokedAt": None}]}
+
+MINTED_DOCS = OperationDocs((DocumentedReply(200, "The new token.", MintedToken, _TOKEN),))
+REVOKED_TOKEN_DOCS = OperationDocs((NO_CONTENT,), error_statuses=(403,))
+CREATED_DOCS = OperationDocs(
+    (DocumentedReply(201, "The new key with its secret.", NewKey, _NEW_KEY),),
+    error_statuses=(403, 404, 409, 422),
+    example={"name": "dashboard", "rights": _EXAMPLE_RIGHTS, "expiresInDays": 90},
+)
+LISTED_DOCS = OperationDocs((DocumentedReply(200, "The keys, without secrets.", KeyList, _LISTED),))
+REVOKED_KEY_DOCS = OperationDocs((NO_CONTENT,), error_statuses=(403,))
+IDENTITY_DOCS = OperationDocs((DocumentedReply(200, "The caller's identity and access rights.", Identity, _IDENTITY),))
+KEY_SET_DOCS = OperationDocs(
+    (
+        DocumentedReply(
+            200,
+            "The public keys.",
+            KeySet,
+            {
+                "keys": [
+                    {"kty": "EC", "crv": "P-256", "kid": "k1", "use": "sig", "alg": "ES256", "x": "...", "y": "..."}
+                ]
+            },
+        ),
+    )
+)
 
 
 def _parse_minutes(text: str) -> Decimal:
@@ -72,7 +179,7 @@ async def _check_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
     access=Access.KEYS,
     query=MintQuery,
     check=_check_token,
-    docs=replies.MINTED,
+    docs=MINTED_DOCS,
 )
 async def mint_token(call: Call[MintQuery]) -> Reply:
     """Issue a token with the caller's access rights or a subset of them."""
@@ -82,14 +189,14 @@ async def mint_token(call: Call[MintQuery]) -> Reply:
     )
 
 
-@GROUP.endpoint("DELETE", "workspace/api/keys/jwt/{jti}", access=Access.KEYS, docs=replies.REVOKED_TOKEN)
+@GROUP.endpoint("DELETE", "workspace/api/keys/jwt/{jti}", access=Access.KEYS, docs=REVOKED_TOKEN_DOCS)
 async def revoke_token(call: Call) -> Reply:
     """Revoke a token by its id."""
     await services().token_issuer.revoke(call.principal, call.path["jti"])
     return Reply(204)
 
 
-@GROUP.endpoint("POST", "workspace/api/keys", access=Access.KEYS, body=NewKeyBody, docs=replies.CREATED)
+@GROUP.endpoint("POST", "workspace/api/keys", access=Access.KEYS, body=NewKeyBody, docs=CREATED_DOCS)
 @make_idempotent
 async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     """Create an API key.
@@ -110,7 +217,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     return json_reply({"apiKey": issued.api_key, **{name: key[name] for name in members}}, 201)
 
 
-@GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS, docs=replies.LISTED)
+@GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS, docs=LISTED_DOCS)
 async def list_keys(call: Call) -> Reply:
     """List the caller's API keys.
 
@@ -119,21 +226,21 @@ async def list_keys(call: Call) -> Reply:
     return json_reply({"keys": [await _to_json(key) for key in await services().api_keys.list_visible(call.principal)]})
 
 
-@GROUP.endpoint("DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS, docs=replies.REVOKED_KEY)
+@GROUP.endpoint("DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS, docs=REVOKED_KEY_DOCS)
 async def revoke_key(call: Call) -> Reply:
     """Revoke an API key."""
     await services().api_keys.revoke(call.principal, call.path["keyId"])
     return Reply(204)
 
 
-@GROUP.endpoint("GET", "workspace/api/keys/whoami", access=Access.KEYS, docs=replies.WHO)
+@GROUP.endpoint("GET", "workspace/api/keys/whoami", access=Access.KEYS, docs=IDENTITY_DOCS)
 async def whoami(call: Call) -> Reply:
     """Return the caller's identity and access rights."""
     workspace = (await services().catalog.current()).workspace
     return json_reply({**_identity_to_json(call.principal), "workspace": workspace.id if workspace else None})
 
 
-@GROUP.endpoint("GET", ".well-known/jwks.json", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.KEY_SET)
+@GROUP.endpoint("GET", ".well-known/jwks.json", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=KEY_SET_DOCS)
 async def jwks(_: Call) -> Reply:
     """Return the public keys that verify tokens, as a JSON Web Key Set."""
     keys = [dict(key) for key in await services().signing_key.public_keys()]

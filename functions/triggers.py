@@ -1,20 +1,27 @@
-"""Functions that the host starts by itself: Event Hub triggers (ingest, archive, live stream) and the timer."""
+"""Functions that the host starts by itself: Event Hub triggers (ingest, archive, live stream) and the timer.
 
+The setting ``EVENT_HUB_SOURCES`` adds ingest triggers for the Event Hubs of connections.
+"""
+
+import re
 import typing
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 import azure.functions as func
 
 from functions.batch_span import trace_batch
 from functions.hub_events import read_hub_events
+from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count, measure
 from shared.observability.tracing import span
 from shared.settings import settings
-from shared.telemetry.event_hub_sources import parse_event_hub_sources
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
 from shared.timestamps import now
 from shared.wiring import services
 
+_LOGGER = get_logger("telemetry.sources")
+_ENTRY = re.compile(r"(?P<hub>[A-Za-z0-9][A-Za-z0-9._-]{0,255})/(?P<group>\$Default|[A-Za-z0-9][A-Za-z0-9._-]{0,49})")
 blueprint = func.Blueprint()
 
 ARCHIVE_GROUP = "archive"
@@ -22,6 +29,39 @@ LIVE_GROUP = "live"
 
 # The worker derives the type of a batch from exactly this form of annotation, `typing.List`.
 type _Handler = Callable[[typing.List[func.EventHubEvent], func.Context], Awaitable[None]]  # noqa: UP006  see above
+
+
+@dataclass(frozen=True, slots=True)
+class EventHubSource:
+    """Hub and the consumer group with which this app reads it."""
+
+    hub: str
+    consumer_group: str
+
+    @property
+    def name(self) -> str:
+        """Name of the source for ``TelemetryIngestor.run``."""
+        return f"{self.hub}/{self.consumer_group}"
+
+    @property
+    def function_name(self) -> str:
+        """Name of the trigger function, with underscores for characters that a function name cannot contain."""
+        return "ingest_" + re.sub(r"[^A-Za-z0-9]", "_", self.name)
+
+
+def parse_event_hub_sources(setting: str) -> tuple[EventHubSource, ...]:
+    """Return the sources of ``hub/consumerGroup,...`` without duplicates.
+
+    An invalid entry, or one whose function name is already used, is logged and skipped: an exception during function
+    registration would stop all functions.
+    """
+    sources: dict[str, EventHubSource] = {}
+    for entry in filter(None, (part.strip() for part in setting.split(","))):
+        match = _ENTRY.fullmatch(entry)
+        source = EventHubSource(match["hub"], match["group"]) if match else None
+        if source is None or sources.setdefault(source.function_name, source) != source:
+            _LOGGER.error("EVENT_HUB_SOURCES contains an invalid entry", extra=fields(entry=entry))
+    return tuple(sources.values())
 
 
 def _register_ingest(name: str, source: str, hub: str, consumer_group: str) -> None:

@@ -1,7 +1,7 @@
-"""Documentation of replies about audit events, chains, checkpoints and proofs."""
+"""Documentation of replies about audit events, chains, checkpoints, proofs and amendments."""
 
 from datetime import datetime
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from shared.http.operation_docs import TEXT_FORM, DocumentedReply, OperationDocs
 
@@ -147,4 +147,130 @@ PROOF = OperationDocs(
 VERIFIER_KEY = OperationDocs(
     (DocumentedReply(200, "The public key as a line of text.", forms={"text/plain": TEXT_FORM}),),
     error_statuses=(409, 503),
+)
+
+
+class Amendment(TypedDict):
+    """A stored amendment."""
+
+    RecordID: str
+    ScopeKey: str
+    EntityType: str
+    EntityID: str
+    OriginalRecord: dict[str, Any]
+    AmendedRecord: dict[str, Any]
+    ChangedFields: list[str]
+    ReasonCategory: str
+    ReasonText: str
+    AmendedBy: str
+    AmendedAt: datetime
+    Status: Literal["pending", "approved"]
+    PreviousHash: str
+    Hash: str
+
+
+class Transition(TypedDict):
+    """A stored approval or rejection of an amendment."""
+
+    RecordID: str
+    ScopeKey: str
+    EntityType: str
+    EntityID: str
+    AmendmentID: str
+    Status: Literal["approved", "rejected"]
+    ApprovedBy: NotRequired[str]
+    ApprovedAt: NotRequired[datetime]
+    RejectedBy: NotRequired[str]
+    RejectedAt: NotRequired[datetime]
+    RejectionReason: NotRequired[str]
+    Meaning: Literal["approval", "rejection"]
+    PreviousHash: str
+    Hash: str
+
+
+class ReasonCategories(TypedDict):
+    """Reason categories that an amendment may use."""
+
+    categories: list[str]
+
+
+_AMENDED_ENTITY = {"ScopeKey": "line-1", "EntityType": "Batch", "EntityID": "B-7"}
+_LINK = {"PreviousHash": _HASH, "Hash": _HASH}
+_AMENDMENT: Final[dict[str, Any]] = {
+    **_AMENDED_ENTITY,
+    "OriginalRecord": {"yield": 91},
+    "AmendedRecord": {"yield": 19},
+    "ChangedFields": ["yield"],
+    "ReasonCategory": "other",
+    "ReasonText": "Digits were swapped.",
+}
+_PENDING_AMENDMENT = {
+    **_AMENDMENT,
+    "RecordID": "000000000001",
+    "AmendedBy": "editor@plant-a.example",
+    "AmendedAt": _AT,
+    "Status": "pending",
+    **_LINK,
+}
+_APPROVED_AMENDMENT = {
+    "RecordID": "000000000002",
+    **_AMENDED_ENTITY,
+    "AmendmentID": "000000000001",
+    "Status": "approved",
+    "ApprovedBy": "admin@plant-a.example",
+    "ApprovedAt": _AT,
+    "Meaning": "approval",
+    **_LINK,
+}
+_REJECTED_AMENDMENT = {
+    "RecordID": "000000000002",
+    **_AMENDED_ENTITY,
+    "AmendmentID": "000000000001",
+    "Status": "rejected",
+    "RejectedBy": "admin@plant-a.example",
+    "RejectedAt": _AT,
+    "RejectionReason": "The reading was right.",
+    "Meaning": "rejection",
+    **_LINK,
+}
+
+AMENDMENT_CREATED = OperationDocs(
+    (DocumentedReply(201, "The stored amendment.", Amendment, _PENDING_AMENDMENT, headers=RECEIPT),),
+    error_statuses=(422,),
+    example=_AMENDMENT,
+)
+AMENDMENTS_QUERIED = OperationDocs(
+    (
+        DocumentedReply(
+            200,
+            "Amendments and decisions, newest first.",
+            list[Amendment | Transition],
+            [_PENDING_AMENDMENT],
+            headers=SCANNED,
+        ),
+    )
+)
+AMENDMENT_CHAIN = OperationDocs(
+    (
+        DocumentedReply(
+            200,
+            "Amendments and decisions about the entity, oldest first.",
+            list[Amendment | Transition],
+            [_PENDING_AMENDMENT, _APPROVED_AMENDMENT],
+            {"text/html": TEXT_FORM},
+            SCANNED,
+        ),
+    )
+)
+REASON_CATEGORIES = OperationDocs(
+    (DocumentedReply(200, "The reason categories.", ReasonCategories, {"categories": ["sensor-drift", "other"]}),)
+)
+AMENDMENT_APPROVED = OperationDocs(
+    (DocumentedReply(200, "The stored approval.", Transition, _APPROVED_AMENDMENT, headers=RECEIPT),),
+    error_statuses=(409, 422),
+)
+AMENDMENT_REJECTED = OperationDocs(
+    (DocumentedReply(200, "The stored rejection.", Transition, _REJECTED_AMENDMENT, headers=RECEIPT),),
+    error_statuses=(409, 422),
+    example={"ScopeKey": "line-1", "RejectionReason": "The reading was right."},
 )

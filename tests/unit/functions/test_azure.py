@@ -17,8 +17,8 @@ from functions.http_blueprint import get_pipeline
 from functions.live_stream import CONNECT, CONNECTED, ROUTE
 from shared.errors import WorkspaceError
 from shared.http.messages import Request
-from shared.live_stream.catch_up import CatchUp
 from shared.live_stream.history import History
+from shared.live_stream.replay import CatchUp
 from shared.provenance.notes import VerifierKey, open_checkpoint
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent
 from shared.timestamps import now, rfc3339

@@ -1,6 +1,7 @@
 """Tests of the triggers."""
 
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from functions import triggers
+from functions.triggers import parse_event_hub_sources
 from shared.telemetry.models import HubEvent
 from tests.unit.functions.host_batches import decode_batch
 
@@ -73,3 +75,20 @@ async def test_the_trigger_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> N
     context = SimpleNamespace(trace_context=SimpleNamespace(trace_parent="", trace_state=""))
     await builder._function.get_user_function()(decode_batch(), context)
     assert recorder.runs == [("telemetry", 3)]
+
+
+def test_entries() -> None:
+    """Each entry is a hub and a consumer group; duplicates are removed."""
+    sources = parse_event_hub_sources(" press/$Default, oven-2/oi ,,press/$Default")
+    assert [source.name for source in sources] == ["press/$Default", "oven-2/oi"]
+    assert [source.function_name for source in sources] == ["ingest_press__Default", "ingest_oven_2_oi"]
+    assert parse_event_hub_sources("") == ()
+
+
+@pytest.mark.parametrize("entry", ["press", "press/", "/oi", "a/b/c", "pr ess/oi", "press/$Other", "oven.2/oi"])
+def test_invalid_entries_are_skipped(entry: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A malformed entry, or one with a used function name, is logged and skipped."""
+    with caplog.at_level(logging.ERROR, "workspace"):
+        sources = parse_event_hub_sources(f"oven-2/oi,{entry}")
+    assert [source.name for source in sources] == ["oven-2/oi"]
+    assert len(caplog.records) == 1

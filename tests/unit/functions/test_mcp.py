@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shared.http.host_names import build_misdirected_reply, is_allowed_host
+from functions.mcp import build_misdirected_reply, is_allowed_host
 
 HOSTS = ("127.0.0.1", "127.0.0.1:*", "[::1]:*", "plant.example", "plant.example:8443")
 

@@ -1,4 +1,4 @@
-"""Tests of query results as CSV and Parquet."""
+"""Tests of the replies with query results: CSV and Parquet."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from shared.warm_queries.file_formats import to_csv, to_parquet
+from functions.query_reply import to_csv, to_parquet
 from shared.warm_queries.ports import Column
 from shared.warm_queries.results import QueryResult
 

@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
-from shared.backends.embedded.sqlite_batching import ReadBatcher, WriteBatcher
+from shared.backends.embedded.sqlite import ReadBatcher, SqliteDatabase, WriteBatcher, unavailable_on_failure
 from shared.conditional_requests import precondition_failed_error
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.errors import (

@@ -3,12 +3,16 @@
 import asyncio
 import sqlite3
 import threading
+from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from shared.backends.embedded import sqlite
-from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.backends.embedded.sqlite import ReadBatcher, SqliteDatabase, WriteBatcher
+
+SCHEMA = "CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, m INTEGER)"
 
 
 async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,3 +39,99 @@ async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: 
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         opened[0].execute("SELECT 1")
     await database.close()
+
+
+@pytest.fixture
+async def writes(tmp_path: Path) -> AsyncIterator[WriteBatcher]:
+    """Writes on a file with a table."""
+    opened = WriteBatcher(SqliteDatabase(tmp_path / "t.sqlite", SCHEMA))
+    yield opened
+    await opened.close()
+
+
+def _rows(folder: Path) -> list[int]:
+    connection = sqlite3.connect(folder / "t.sqlite")
+    try:
+        return [n for (n,) in connection.execute("SELECT n FROM t ORDER BY n")]
+    finally:
+        connection.close()
+
+
+async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Path) -> None:
+    """A failing write stores nothing and raises its error; the others are on disk when they return."""
+
+    async def insert(n: int) -> str:
+        def work(connection: sqlite3.Connection) -> str:
+            connection.execute("INSERT INTO t VALUES (?, 1)", (n,))
+            if n % 3 == 0:
+                raise KeyError(n)
+            return f"did {n}"
+
+        done = await writes.write(work)
+        assert n in _rows(tmp_path)
+        return done
+
+    outcomes = await asyncio.gather(*(insert(n) for n in range(30)), return_exceptions=True)
+    for n, outcome in enumerate(outcomes):
+        assert isinstance(outcome, KeyError) if n % 3 == 0 else outcome == f"did {n}"
+    assert _rows(tmp_path) == [n for n in range(30) if n % 3]
+
+
+async def test_writes_share_commits(tmp_path: Path) -> None:
+    """Writes that arrive during a commit share the next one."""
+    database = SqliteDatabase(tmp_path / "t.sqlite", SCHEMA)
+    writes = WriteBatcher(database)
+    transactions: list[str] = []
+    await database.read(lambda connection: connection.set_trace_callback(transactions.append))
+    insert = "INSERT INTO t VALUES (NULL, 1)"
+    await asyncio.gather(*(writes.write(lambda connection: connection.execute(insert).rowcount) for _ in range(100)))
+    assert transactions.count("BEGIN IMMEDIATE") <= 3
+    assert len(_rows(tmp_path)) == 100
+    await writes.close()
+
+
+async def test_a_lost_transaction_fails_its_batch(writes: WriteBatcher) -> None:
+    """All callers of the batch get an error, and the next write succeeds."""
+
+    def lose(connection: sqlite3.Connection) -> None:
+        connection.execute("ROLLBACK")
+
+    def insert(connection: sqlite3.Connection) -> int:
+        return connection.execute("INSERT INTO t VALUES (NULL, 1)").rowcount
+
+    outcomes = await asyncio.gather(*(writes.write(work) for work in (insert, lose, insert)), return_exceptions=True)
+    assert all(isinstance(outcome, sqlite3.Error) for outcome in outcomes[-2:])
+    assert await writes.write(insert) == 1
+
+
+async def test_a_cancelled_write_does_not_affect_others(writes: WriteBatcher, tmp_path: Path) -> None:
+    """A caller cancelled while it waits does not prevent the results of others."""
+
+    def insert(connection: sqlite3.Connection) -> int:
+        return connection.execute("INSERT INTO t VALUES (NULL, 1)").rowcount
+
+    tasks = [asyncio.create_task(writes.write(insert)) for _ in range(5)]
+    await asyncio.sleep(0)
+    tasks[2].cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [outcome == 1 for outcome in outcomes] == [True, True, False, True, True]
+    assert len(_rows(tmp_path)) >= 4
+
+
+async def test_each_read_gets_its_own_result(tmp_path: Path) -> None:
+    """Each read gets its own rows or error, and a cancelled read does not affect others."""
+    database = SqliteDatabase(tmp_path / "file.sqlite", "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (1), (2);")
+    reads = ReadBatcher(database)
+    gone = asyncio.create_task(reads.read(lambda connection: connection.execute("SELECT 1").fetchone()))
+    good = [asyncio.create_task(reads.read(partial(_read_sums, n))) for n in range(50)]
+    bad = asyncio.create_task(reads.read(lambda connection: connection.execute("SELECT * FROM nothing")))
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert await asyncio.gather(*good) == [[(n + 1,), (n + 2,)] for n in range(50)]
+    with pytest.raises(sqlite3.OperationalError):
+        await bad
+    await database.close()
+
+
+def _read_sums(number: int, connection: sqlite3.Connection) -> list[tuple[int]]:
+    return connection.execute("SELECT ? + n FROM t", (number,)).fetchall()

@@ -1,17 +1,20 @@
-"""Changes to the catalog: stored in one step with their audit events, which are then appended to the audit chain."""
+"""Changes to the catalog: stored in one step with their audit events, which are then appended to the audit chain.
+
+``flush_outbox`` is the second half of this transactional outbox.
+"""
 
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import batched
 from typing import Any, Final
 from uuid import uuid4
 
 from shared.catalog.diff import CatalogPlan, ItemChange, plan_changes
 from shared.catalog.items import ItemKind
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.outbox import flush_outbox
 from shared.catalog.ports import CatalogItem, CatalogStore, ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
@@ -24,6 +27,7 @@ SINGLE: Final = frozenset({ItemKind.WORKSPACE, ItemKind.SETTINGS})
 """Kinds of which a workspace has one item."""
 
 _LOG = logs.get_logger("catalog")
+SETTLE_EVERY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,3 +239,46 @@ def build_event(change: ItemChange, actor: str, workspace: str) -> PendingEvent:
         event["AfterState"] = change.after
     target = Target.ACCESS_CONTROL if change.kind == ItemKind.MEMBER else Target.PLATFORM_CONFIG
     return PendingEvent(uuid4().hex, target, actor, event)
+
+
+async def flush_outbox(store: CatalogStore, audit_log: AuditLog) -> int:
+    """Append pending events to their chains, oldest first, and return their number.
+
+    An event is settled after the append. If the process ends in between, the event is appended again; its append id
+    makes the second append return the same record. An event that its chain rejects permanently stays pending and does
+    not block later events.
+
+    Raises:
+        WorkspaceError: from the audit log or the store; unappended events stay pending.
+    """
+    count = 0
+    rejection: WorkspaceError | None = None
+    for events in batched(await store.pending_events(), SETTLE_EVERY, strict=False):
+        appended, failure = await _append_events(events, audit_log)
+        if appended:
+            await store.settle(appended)
+        if failure is not None and failure.kind is not Kind.INVALID:
+            raise failure
+        count += len(appended)
+        rejection = rejection or failure
+    if rejection is not None:
+        raise rejection
+    return count
+
+
+async def _append_events(
+    events: Sequence[PendingEvent], audit_log: AuditLog
+) -> tuple[list[str], WorkspaceError | None]:
+    """Append events in order until the log is unavailable; return the ids of appended events, and the error."""
+    appended: list[str] = []
+    rejection: WorkspaceError | None = None
+    for event in events:
+        try:
+            await audit_log.append(Target(event.target), event.user_id, event.event, append_id=event.append_id)
+        except WorkspaceError as error:
+            rejection = error
+            if error.kind is not Kind.INVALID:
+                break
+        else:
+            appended.append(event.append_id)
+    return appended, rejection

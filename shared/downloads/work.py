@@ -3,21 +3,29 @@
 import asyncio
 import tempfile
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event
 from typing import Final
 
 from shared.cold_data.ports import BlobStore
+from shared.cold_data.reading import HourSummary
 from shared.cold_data.scratch import translate_resource_errors
 from shared.downloads.expiry import build_job_prefix, remove_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
-from shared.downloads.models import Job, JobStatus, Part, StoredFile
-from shared.downloads.planning import plan_parts
+from shared.downloads.models import Format, Job, JobStatus, Part, StoredFile
+from shared.downloads.output_files import FILE_BYTES
 from shared.downloads.ports import ArchivedRows, ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 
+PART_BYTES: Final = 1_000_000_000
+"""Expected size of a part's files, which are on the scratch disk together."""
+PART_TIME: Final = timedelta(days=1)
+"""Minimum time range of a part, because reading a part also reads a day before and after it."""
+_ROW_BYTES: Final = {Format.CSV: 60, Format.JSONL: 120, Format.PARQUET: 0}
+"""Minimum size of a row in addition to the values of its payload."""
 LARGE_PART_BYTES: Final = 20_000_000
 """Minimum size of a large part in bytes. A process converts one large part at a time, which uses all processors and up
 to about 450 MB. A few small parts run concurrently, so that they need not wait for large ones."""
@@ -34,6 +42,24 @@ ARCHIVE_TIMEOUT_SECONDS: Final = 60.0
 FAILURE_MESSAGE: Final = "The download failed after retries; the service log contains the reason."
 
 _LOG = logs.get_logger("downloads")
+
+
+def plan_parts(
+    connection: str, start: datetime, end: datetime, file_format: Format, hours: Sequence[HourSummary]
+) -> list[Part]:
+    """Return the parts of one connection: one, unless the archived rows certainly need several files."""
+    sizes = [max(hour.size, hour.rows * _ROW_BYTES[file_format]) for hour in hours]
+    parts = [Part(connection=connection, start=start, end=end)]
+    splits = sum(sizes) > FILE_BYTES
+    for hour, size in zip(hours, sizes, strict=True):
+        last = parts[-1]
+        if splits and last.size + size > PART_BYTES and hour.start - last.start >= PART_TIME:
+            parts[-1] = last.model_copy(update={"end": hour.start})
+            last = Part(connection=connection, start=hour.start, end=end)
+            parts.append(last)
+        sizes_of_part = {"size": last.size + size, "unpacked": last.unpacked + hour.unpacked}
+        parts[-1] = last.model_copy(update=sizes_of_part)
+    return parts
 
 
 class DownloadWork:

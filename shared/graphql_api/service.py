@@ -18,8 +18,7 @@ from shared.graphql_api.document_cache import DocumentCache, PreparedDocument
 from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, to_extensions
 from shared.graphql_api.limits import find_exceeded_limit
 from shared.graphql_api.request import GraphQLRequest, build_column_loader
-from shared.graphql_api.resolvers import TYPES
-from shared.graphql_api.scalars import DATE_TIME, JSON
+from shared.graphql_api.resolvers import DATE_TIME, JSON, TYPES
 from shared.observability import logs
 from shared.telemetry.ports import ConnectionStateStore
 from shared.warm_queries.columns import QueryColumns

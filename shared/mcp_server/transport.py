@@ -1,23 +1,47 @@
-"""Bridge from one HTTP request to the SDK's Streamable HTTP transport: stateless, with JSON replies."""
+"""Bridge from one HTTP request to the official SDK: its Streamable HTTP transport, stateless, with JSON replies.
+
+Each request has its own ``ProtocolSession``: the SDK's server with the capabilities of one caller.
+"""
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
+import mcp_types as types
+from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
 from mcp_types import PARSE_ERROR
 
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.problems import problem_reply
-from shared.mcp_server.capabilities import Capabilities
-from shared.mcp_server.session import ProtocolSession
+from shared.http.unknown_names import unknown_arguments_error
+from shared.mcp_server.capabilities import Capabilities, Prompt, Tool, ToolResult, to_error_result
+from shared.mcp_server.prompts import DEFAULTS
+from shared.observability import logs
 from shared.observability.logs import request_id
 from shared.text_formats.strict_json import parse_body
 
 _FIRST_ERROR: Final = 400
+NAME: Final = "industrial-data-workspace"
+VERSION: Final = "1.0.0"
+PAGE_SIZE: Final = 200
+"""Maximum number of list items in one reply."""
+MAX_RESULT_CHARACTERS: Final = 4 * 1024 * 1024
+"""Maximum characters of a tool's result; it is sent twice, and no assistant reads more."""
+
+_LOG = logs.get_logger("mcp")
+_INTERNAL_ERROR: Final = WorkspaceError(
+    Kind.INTERNAL, "INTERNAL_ERROR", "Internal error; the service log contains the reason."
+)
+_INSTRUCTIONS: Final = (
+    "Telemetry, approved queries and the audit log of an industrial workspace. Each approved warm query is a "
+    "separate tool. No tool can approve or change a record."
+)
 
 
 async def handle_request(
@@ -119,3 +143,171 @@ def _build_receive(body: bytes) -> Any:
         return next(messages, {"type": "http.disconnect"})
 
     return receive
+
+
+class ProtocolSession:
+    """Handles the protocol's requests of one caller.
+
+    Args:
+        capabilities: capabilities of the caller.
+    """
+
+    def __init__(self, capabilities: Capabilities) -> None:
+        self._capabilities = capabilities
+
+    def build_server(self) -> Server[Any]:
+        """Return the SDK's server for this session."""
+        return Server(
+            NAME,
+            version=VERSION,
+            title="Industrial Data Workspace",
+            instructions=_INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+        )
+
+    async def _list_tools(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        page, cursor = _select_page(self._capabilities.tools, params)
+        return types.ListToolsResult(tools=[_to_tool(tool) for tool in page], next_cursor=cursor)
+
+    async def _call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        found = next((tool for tool in self._capabilities.tools if tool.name == params.name), None)
+        if found is None:
+            raise _build_invalid_params(
+                f"The tool {params.name!r} does not exist, or this token has no right to use it."
+            )
+        started = time.perf_counter()
+        result = await _run_tool(found, params.arguments or {})
+        text_content = json.dumps(result.content, ensure_ascii=False)
+        if len(text_content) > MAX_RESULT_CHARACTERS:
+            detail = (
+                f"The result exceeds {MAX_RESULT_CHARACTERS} characters; request fewer rows or a shorter time range."
+            )
+            result = to_error_result(WorkspaceError(Kind.TOO_LARGE, "RESULT_TOO_LARGE", detail))
+            text_content = json.dumps(result.content, ensure_ascii=False)
+        self._log_call(found.name, started, failed=result.is_error)
+        text = types.TextContent(type="text", text=text_content)
+        if result.is_error:
+            return types.CallToolResult(content=[text], is_error=True)
+        return types.CallToolResult(content=[text], structured_content=dict(result.content))
+
+    def _log_call(self, tool: str, started: float, *, failed: bool) -> None:
+        took = round((time.perf_counter() - started) * 1000, 2)
+        _LOG.info("tool", extra=logs.fields(tool=tool, principal=self._capabilities.caller, failed=failed, ms=took))
+
+    async def _list_resources(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        page, cursor = _select_page(self._capabilities.resources, params)
+        resources = [
+            types.Resource(
+                uri=item.uri,
+                name=item.name,
+                title=item.title,
+                description=item.description,
+                mime_type="application/json",
+            )
+            for item in page
+        ]
+        return types.ListResourcesResult(resources=resources, next_cursor=cursor)
+
+    async def _list_templates(
+        self, _: Any, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        templates = [
+            types.ResourceTemplate(
+                uri_template=f"workspace://{kind}/{{lookup}}", name=name, title=title, mime_type="application/json"
+            )
+            for kind, name, title in (
+                ("warm-queries", "warm-query", "Definition of a warm query"),
+                ("surfaces", "surface", "Definition of a surface"),
+            )
+        ]
+        return types.ListResourceTemplatesResult(resource_templates=templates)
+
+    async def _read_resource(self, _: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        found = next((item for item in self._capabilities.resources if item.uri == uri), None)
+        if found is None:
+            raise MCPError(types.INVALID_PARAMS, f"The resource {uri!r} does not exist.", {"uri": uri})
+        text = json.dumps(found.content, ensure_ascii=False)
+        content = types.TextResourceContents(uri=found.uri, mime_type="application/json", text=text)
+        return types.ReadResourceResult(contents=[content])
+
+    async def _list_prompts(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        page, cursor = _select_page(self._capabilities.prompts, params)
+        return types.ListPromptsResult(prompts=[_to_prompt(item) for item in page], next_cursor=cursor)
+
+    async def _get_prompt(self, _: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        found = next((item for item in self._capabilities.prompts if item.name == params.name), None)
+        if found is None:
+            raise _build_invalid_params(f"The prompt {params.name!r} does not exist.")
+        message = types.TextContent(type="text", text=_fill_template(found, params.arguments or {}))
+        return types.GetPromptResult(
+            description=found.description, messages=[types.PromptMessage(role="user", content=message)]
+        )
+
+
+async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
+    """Run a tool and return its result; unknown arguments are rejected.
+
+    Unexpected errors are logged, and the reply hides their messages.
+    """
+    unknown = tool.find_unknown(arguments)
+    if unknown:
+        return to_error_result(unknown_arguments_error(unknown, tool.input_schema.get("properties", {})))
+    try:
+        return await tool.run(arguments)
+    except WorkspaceError as error:
+        return to_error_result(error)
+    except Exception:  # noqa: BLE001  the SDK would reply with the error's message
+        _LOG.exception("unexpected error in a tool", extra=logs.fields(tool=tool.name))
+        return to_error_result(_INTERNAL_ERROR)
+
+
+def _to_tool(tool: Tool) -> types.Tool:
+    hints = types.ToolAnnotations(
+        title=tool.title, read_only_hint=tool.read_only, destructive_hint=False, open_world_hint=False
+    )
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema={**tool.input_schema, "additionalProperties": False},
+        output_schema=dict(tool.output_schema),
+        annotations=hints,
+    )
+
+
+def _to_prompt(prompt: Prompt) -> types.Prompt:
+    arguments = [
+        types.PromptArgument(name=item.name, description=item.description, required=item.required)
+        for item in prompt.arguments
+    ]
+    return types.Prompt(name=prompt.name, title=prompt.title, description=prompt.description, arguments=arguments)
+
+
+def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
+    text = prompt.text
+    for argument in prompt.arguments:
+        value = arguments.get(argument.name) or DEFAULTS.get(argument.name)
+        if value is None:
+            raise _build_invalid_params(f"The argument {argument.name!r} is required.")
+        text = text.replace(f"{{{argument.name}}}", value)
+    return text
+
+
+def _select_page[T](items: Sequence[T], params: types.PaginatedRequestParams | None) -> tuple[Sequence[T], str | None]:
+    cursor = params.cursor if params else None
+    if cursor is not None and cursor not in {str(start) for start in range(PAGE_SIZE, len(items), PAGE_SIZE)}:
+        raise _build_invalid_params("The cursor does not belong to this list.")
+    start = int(cursor or 0)
+    end = start + PAGE_SIZE
+    return items[start:end], str(end) if end < len(items) else None
+
+
+def _build_invalid_params(message: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, message)

@@ -1,6 +1,10 @@
-"""Execution of warm queries and ad-hoc queries."""
+"""Execution of warm queries and ad-hoc queries.
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+Results are cached in memory, so that many dashboards with the same query cause one engine request.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,10 +18,11 @@ from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
 from shared.timestamps import now, rfc3339
 from shared.validation.names import find_nearest_name
 from shared.warm_queries.ports import EngineQuery, QueryEngine
-from shared.warm_queries.result_cache import ResultCache
 from shared.warm_queries.results import AD_HOC, QueryResult, to_row_objects
 from shared.worker_threads import run_in_worker
 
+MAX_RESULTS = 512
+MAX_ROWS = 200_000
 TABLE = "Telemetry"
 TIME_COLUMN = "Timestamp"
 DEFAULT_LIMIT = 1000
@@ -27,6 +32,43 @@ _CELL_BYTES = 16
 # The underscore separates these parameters from declared ones, which begin with a letter.
 _FROM, _TO = "_oi_from", "_oi_to"
 _WINDOW = f"let {TABLE} = {TABLE} | where {TIME_COLUMN} between ({_FROM} .. {_TO});"
+
+
+class ResultCache:
+    """Least recently used cache of query results.
+
+    The number of results and of rows is limited, and each result expires after its query's cache time.
+    """
+
+    def __init__(self) -> None:
+        self._results: OrderedDict[Hashable, QueryResult] = OrderedDict()
+        self._rows = 0
+
+    def find(self, key: Hashable, max_age: timedelta, at: datetime) -> QueryResult | None:
+        """Return the result of a key if it is not older than allowed."""
+        result = self._results.get(key)
+        if result is None:
+            return None
+        if at - result.executed_at > max_age:
+            self._drop(key)
+            return None
+        self._results.move_to_end(key)
+        return result
+
+    def store(self, key: Hashable, result: QueryResult) -> None:
+        """Store a result, and evict the least recently used results over the limits."""
+        self._drop(key)
+        if len(result.rows) > MAX_ROWS:
+            return
+        self._results[key] = result
+        self._rows += len(result.rows)
+        while len(self._results) > MAX_RESULTS or self._rows > MAX_ROWS:
+            self._drop(next(iter(self._results)))
+
+    def _drop(self, key: Hashable) -> None:
+        result = self._results.pop(key, None)
+        if result is not None:
+            self._rows -= len(result.rows)
 
 
 class WarmQueries:

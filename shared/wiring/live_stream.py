@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from shared.backends.embedded.places import SqlitePlaceStore
     from shared.fair_use.ports import QuotaStore
     from shared.live_stream.audience import Audience
-    from shared.live_stream.catch_up import CatchUp
     from shared.live_stream.ports import EventSource
     from shared.live_stream.publishing import LivePublisher
+    from shared.live_stream.replay import CatchUp
     from shared.live_stream.service import LiveStream
     from shared.live_stream.stream_quota import StreamQuota
 
@@ -86,8 +86,8 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
     @cached_property
     def live_catch_up(self) -> "CatchUp":
         """Replays impulses to streams that are already live."""
-        from shared.live_stream.catch_up import CatchUp
         from shared.live_stream.history import History
+        from shared.live_stream.replay import CatchUp
 
         return CatchUp(self.catalog.current, History(self.engine), self.message_service)
 

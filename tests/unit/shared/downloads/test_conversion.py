@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.downloads import conversion
-from shared.downloads.conversion import write_csv, write_jsonl, write_parquet
+from shared.downloads.conversion import name_columns, write_csv, write_jsonl, write_parquet
 from shared.downloads.flattening import find_leaves_singly, read_values_singly
 from shared.downloads.output_files import WrittenFile
-from shared.downloads.row_formats import name_columns
 from shared.errors import WorkspaceError
 from shared.telemetry.json_text import parse, serialise
 from shared.timestamps import rfc3339

@@ -117,8 +117,8 @@ async def test_start_is_rejected_at_the_byte_quota(factory: EnvironmentFactory) 
 
 async def test_parts_count_before_they_are_stored(factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long download stops at the part that exceeds the quota, not at its end."""
-    monkeypatch.setattr("shared.downloads.planning.PART_TIME", HOUR)
-    monkeypatch.setattr("shared.downloads.planning.PART_BYTES", 200_000_000)
+    monkeypatch.setattr("shared.downloads.work.PART_TIME", HOUR)
+    monkeypatch.setattr("shared.downloads.work.PART_BYTES", 200_000_000)
     environment = factory.make(FakeArchive(size=200_000_000))
     whole = await environment.run((await start(environment)).id)
     [first, *_] = [file.size for _, file in whole.files()]

@@ -1,6 +1,7 @@
 """Tests of simulated variables."""
 
 import statistics
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from shared.catalog.models import Variable
-from shared.telemetry.variables import DAY_MS, Tick, build_generator
+from shared.telemetry.variables import DAY_MS, SPAN, RandomWalk, Tick, build_generator, derive_stream_key, reflect
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(Variable)
 DAY = 20_457 * DAY_MS
@@ -24,6 +25,7 @@ EVERY_KIND: list[dict[str, Any]] = [
     {"kind": "choice", "values": ["a", "b", "c"], "weights": [1, 0, 3]},
     {"kind": "counter", "wrap": 100},
 ]
+KEY = derive_stream_key("walk")
 
 
 def _values(
@@ -150,3 +152,37 @@ def test_periodic_values_are_exact() -> None:
     """Periodic values have the precision of doubles, despite the large time since 1970."""
     ramp = {"kind": "ramp", "min": 0, "max": 10, "periodSec": 20}
     assert _values(ramp, range(20)) == pytest.approx([number / 2 for number in range(20)], rel=1e-15, abs=1e-15)
+
+
+@given(st.lists(st.integers(0, SPAN), min_size=1, max_size=20))
+def test_positions_are_independent_of_order(ticks: list[int]) -> None:
+    """A position is the same after a restart, a gap or a step back."""
+    walk = RandomWalk(KEY)
+    assert [walk.position_at(tick) for tick in ticks] == [RandomWalk(KEY).position_at(tick) for tick in ticks]
+
+
+def test_steps_are_standard_normal() -> None:
+    """Steps have mean 0 and deviation 1, and are not correlated."""
+    walk = RandomWalk(KEY)
+    positions = [walk.position_at(tick) for tick in range(50_001)]
+    steps = [after - before for before, after in pairwise(positions)]
+    assert positions[0] == 0.0
+    assert statistics.fmean(steps) == pytest.approx(0, abs=0.02)
+    assert statistics.stdev(steps) == pytest.approx(1, abs=0.02)
+    assert statistics.correlation(steps[:-1], steps[1:]) == pytest.approx(0, abs=0.02)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1000, 1000), st.floats(0.001, 1000))
+def test_reflected_value_is_within_range(value: float, low: float, span: float) -> None:
+    """Any reflected value is within the range; a value within the range is unchanged."""
+    high = low + span
+    assert low <= reflect(value, low, high) <= high + 1e-9 * max(1.0, abs(high))
+    if low <= value <= high:
+        assert reflect(value, low, high) == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize(("value", "reflected"), [(11, 9), (-1, 1), (20, 0), (21, 1), (-11, 9), (5, 5)])
+def test_reflection(value: float, reflected: float) -> None:
+    """Both ends reflect."""
+    assert reflect(value, 0, 10) == reflected
+    assert reflect(value, 3, 3) == 3

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
-from shared.live_stream import catch_up
-from shared.live_stream.catch_up import CONCURRENT_REPLAYS, MAX_WAITING, MESSAGES_PER_CHECK, CatchUp
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History, StoredImpulse
+from shared.live_stream.replay import CONCURRENT_REPLAYS, MAX_WAITING, MESSAGES_PER_CHECK, REREAD_TIME, SKEW, CatchUp
 from shared.timestamps import now
 
 SINCE = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -98,7 +97,7 @@ async def test_late_impulses_are_replayed_once() -> None:
     (first, opened), (again, until) = table.asked
     assert (first, service.closed) == (SINCE, [])
     assert before <= opened <= now()
-    assert (again, until) == (opened - catch_up.REREAD_TIME, opened + catch_up.SKEW)
+    assert (again, until) == (opened - REREAD_TIME, opened + SKEW)
 
 
 async def test_second_read_does_not_extend_a_short_window() -> None:

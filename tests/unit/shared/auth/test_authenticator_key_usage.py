@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.auth.key_usage import ACCURACY_SECONDS, MAX_WAITING, KeyUsageRecorder
+from shared.auth.authenticator import ACCURACY_SECONDS, MAX_WAITING, KeyUsageRecorder
 from shared.auth.ports import ApiKey
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
 from shared.backends.embedded.sqlite import SqliteDatabase

@@ -108,7 +108,7 @@ def _render_article(stored: ChainRecord, decided: FoundDecisions) -> str:
         record = parse_record(stored.canonical, stored.hash)
         decision = None if stored_decision is None else parse_record(stored_decision.canonical, stored_decision.hash)
         notice = _MISMATCH if is_mismatch else ""
-        if stored_decision is None and not decided.whole and record["Status"] == AmendmentState.PENDING:
+        if stored_decision is None and not decided.is_complete and record["Status"] == AmendmentState.PENDING:
             notice += _UNREAD.format(record_id(decided.seen_to))
         return _render_amendment(record, decision, notice)
     except (ValueError, LookupError, TypeError, AttributeError):

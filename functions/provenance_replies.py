@@ -41,7 +41,7 @@ async def build_list_reply(chain: ChainKey, answer: AuditQueryResult, parser: Le
         **({DAMAGED: ", ".join(answer.damaged[:MAX_DAMAGED])} if answer.damaged else {}),
         **parser.headers(),
     }
-    return Reply(200, await asyncio.to_thread(answer.json_array), headers)
+    return Reply(200, await asyncio.to_thread(answer.to_json_array), headers)
 
 
 async def build_csv_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from shared.backends.embedded.key_files import public_keys, rotate
+from shared.backends.embedded.key_files import public_key_folder, rotate
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"{path} is a new key; {public_keys(path)}/{name}.pem verifies its signatures\n")
+    sys.stdout.write(f"{path} is a new key; {public_key_folder(path)}/{name}.pem verifies its signatures\n")
     return 0
 
 

@@ -53,7 +53,7 @@ class HttpOpenIdProvider:
                 return
             if time.monotonic() - self._failed_at < MIN_REFRESH_SECONDS:
                 # Otherwise each waiting caller would start another attempt.
-                raise _unavailable()
+                raise _unavailable_error()
             await self._fetch()
 
     async def _fetch(self) -> None:
@@ -66,11 +66,11 @@ class HttpOpenIdProvider:
             self._keys = {str(key["kid"]): key for key in keys["keys"] if "kid" in key}
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError, RecursionError) as error:
             self._failed_at = time.monotonic()
-            raise _unavailable() from error
+            raise _unavailable_error() from error
         self._fetched_at = time.monotonic()
 
 
-def _unavailable() -> WorkspaceError:
+def _unavailable_error() -> WorkspaceError:
     return WorkspaceError(
         Kind.UNAVAILABLE,
         "IDENTITY_PROVIDER_UNAVAILABLE",

@@ -9,7 +9,7 @@ from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
 from shared.provenance.appender import AppendResult
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.decisions import FoundDecisions, find_decisions, has_matching_filter_fields, parse_content
-from shared.provenance.hash_rule import record_id, sequence_of
+from shared.provenance.hash_rule import record_id, sequence_from_record_id
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore
 from shared.provenance.records import RecordDraft, damaged_record_error, draft_record
@@ -154,7 +154,7 @@ class Amendments:
         )
 
     async def _read_original(self, chain: ChainKey, amendment: str) -> dict[str, Any]:
-        sequence = sequence_of(amendment)
+        sequence = sequence_from_record_id(amendment)
         record = None if sequence is None else await self._read_record(chain, sequence)
         if record is None or is_decision(record):
             detail = f"Amendment {amendment!r} does not exist in this scope."
@@ -170,7 +170,7 @@ class Amendments:
         amendment = original["RecordID"]
         found = known if known.by_amendment else await find_decisions(self._store, chain, [amendment], known.seen_to)
         record = found.by_amendment.get(amendment)
-        current = original["Status"] if record is None else _decided_state(record, amendment)
+        current = original["Status"] if record is None else _parse_decided_state(record, amendment)
         if current != AmendmentState.PENDING:
             detail = f"Amendment {amendment} is {current}."
             raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", detail, currentStatus=str(current))
@@ -204,7 +204,7 @@ def _parse_original(record: ChainRecord) -> dict[str, Any]:
     return original
 
 
-def _decided_state(record: ChainRecord, amendment: str) -> str:
+def _parse_decided_state(record: ChainRecord, amendment: str) -> str:
     """Return the state that a decision gives an amendment.
 
     Raises:

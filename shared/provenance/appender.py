@@ -80,10 +80,10 @@ class PendingAppend:
         return self.future.done() and not self.sent
 
     @property
-    def claims(self) -> list[tuple[str, str]]:
+    def unique_keys(self) -> list[tuple[str, str]]:
         """Keys that must be unique in a batch. An append id that this process created is unique anyway."""
-        claims = [("append", self.append_id)] if self.look_up else []
-        return [*claims, ("exclusive", self.exclusive)] if self.exclusive else claims
+        keys = [("append", self.append_id)] if self.look_up else []
+        return [*keys, ("exclusive", self.exclusive)] if self.exclusive else keys
 
     def succeed(self, record: ChainRecord, *, repeated: bool) -> None:
         """Pass the record to the caller if it still waits."""
@@ -164,7 +164,7 @@ class Appender:
         """Take the entries of one batch from the queue in order, without abandoned ones."""
         batch: list[PendingAppend] = []
         later: list[PendingAppend] = []
-        claimed: set[tuple[str, str]] = set()
+        used_keys: set[tuple[str, str]] = set()
         waiting, weight = self.waiting, 0
         most, heaviest = self._store.max_batch_records, self._store.max_batch_weight
         while waiting and len(batch) < most:
@@ -177,8 +177,8 @@ class Appender:
                 continue
             if not (entry.look_up or entry.exclusive):
                 batch.append(entry)
-            elif claimed.isdisjoint(entry.claims):
-                claimed.update(entry.claims)
+            elif used_keys.isdisjoint(entry.unique_keys):
+                used_keys.update(entry.unique_keys)
                 batch.append(entry)
             else:
                 later.append(entry)
@@ -200,12 +200,12 @@ class Appender:
                     )
                     return
                 attempt += 1
-                await asyncio.sleep(self._jitter() * self._backoff(attempt))
+                await asyncio.sleep(self._jitter() * self._compute_backoff(attempt))
         except Exception as error:  # noqa: BLE001  every caller must receive the error
             self._tips.pop(self.chain, None)
             _fail_all(batch, error)
 
-    def _backoff(self, attempt: int) -> float:
+    def _compute_backoff(self, attempt: int) -> float:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
     async def _attempt_or_wait(self, batch: list[PendingAppend]) -> bool:
@@ -230,7 +230,7 @@ class Appender:
         batch[:] = [entry for entry in batch if not entry.is_abandoned()]
         if not batch:
             return True
-        records = self._seal(batch, tip)
+        records = self._seal_records(batch, tip)
         self._put_back(batch, len(records))
         try:
             self._cache_tip(await self._store.append(self.chain, records, tip))
@@ -274,7 +274,7 @@ class Appender:
                 entry.fail(error)
                 batch.remove(entry)
 
-    def _seal(self, batch: Sequence[PendingAppend], tip: Tip) -> list[ChainRecord]:
+    def _seal_records(self, batch: Sequence[PendingAppend], tip: Tip) -> list[ChainRecord]:
         """Return the records of the first entries that fit in one append."""
         instant = self._clock()
         timestamp = rfc3339(instant)

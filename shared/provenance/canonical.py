@@ -34,7 +34,7 @@ def fast_jcs(value: Any) -> bytes:
         text = orjson.dumps(value, None, STRICT)
     except TypeError:
         return _dump_by_rfc8785(value)
-    # Inlined copy of _is_written_alike, since every append runs through here.
+    # Inlined copy of _is_orjson_canonical, since every append runs through here.
     if is_plain((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,))):
         return text
     return _dump_by_rfc8785(value)
@@ -83,7 +83,7 @@ def parse_if_canonical(canonical: bytes) -> Any:
     """Return the value of RFC 8785 bytes; None if the bytes are not canonical (or are ``null``)."""
     try:
         value = orjson.loads(canonical)
-        if orjson.dumps(value, None, STRICT) == canonical and _is_written_alike(value, canonical):
+        if orjson.dumps(value, None, STRICT) == canonical and _is_orjson_canonical(value, canonical):
             return value
     except TypeError:
         pass  # an integer beyond ±(2^53-1) is a double
@@ -133,7 +133,7 @@ def is_canonical(canonical: bytes) -> bool:
     return parse_if_canonical(canonical) is not None
 
 
-def _is_written_alike(value: Any, text: bytes) -> bool:
+def _is_orjson_canonical(value: Any, text: bytes) -> bool:
     """Return whether ``text``, written by orjson with sorted keys, is the RFC 8785 form.
 
     orjson sorts by code points, RFC 8785 by UTF-16 units: the order is the same if all text, or all keys, are ASCII.
@@ -181,7 +181,7 @@ def _find_error(value: Any, field: str) -> WorkspaceError | None:
     pending: list[tuple[str, Any, int]] = [(field, value, MAX_DEPTH)]
     while pending:
         path, item, depth = pending.pop()
-        rule = _broken_rule(item, depth)
+        rule = _describe_broken_rule(item, depth)
         if rule:
             return invalid(path or "body", rule)
         if isinstance(item, Mapping):
@@ -194,7 +194,7 @@ def _find_error(value: Any, field: str) -> WorkspaceError | None:
     return None
 
 
-def _broken_rule(item: Any, depth: int) -> str:
+def _describe_broken_rule(item: Any, depth: int) -> str:
     if isinstance(item, str):
         return "must not contain a lone surrogate" if _has_surrogate(item) else ""
     if isinstance(item, bool) or item is None:

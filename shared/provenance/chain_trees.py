@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.provenance.chain_verification import ChainVerification, content_time
+from shared.provenance.chain_verification import ChainVerification, parse_content_time
 from shared.provenance.checkpoint_ports import CheckpointStore
 from shared.provenance.hash_rule import describe_invalid_time, digest, genesis_hash, is_time, record_id
 from shared.provenance.merkle import CompactRange, consistency_ranges, inclusion_ranges
@@ -41,7 +41,7 @@ class Tiles:
 
     async def load(self, chain: ChainKey, tile: int) -> Sequence[bytes]:
         """Return the roots of a tile in order; an empty list for a missing or damaged tile."""
-        content = await self._notes.state(self._name(chain, tile)) or b""
+        content = await self._notes.load_state(self._build_name(chain, tile)) or b""
         roots, digest = content[:-_DIGEST], content[-_DIGEST:]
         if hashlib.sha256(roots).digest() != digest or len(roots) % _DIGEST:
             return []
@@ -50,9 +50,9 @@ class Tiles:
     async def save(self, chain: ChainKey, tile: int, roots: Sequence[bytes]) -> None:
         """Replace a tile."""
         content = b"".join(roots)
-        await self._notes.save_state(self._name(chain, tile), content + hashlib.sha256(content).digest())
+        await self._notes.save_state(self._build_name(chain, tile), content + hashlib.sha256(content).digest())
 
-    def _name(self, chain: ChainKey, tile: int) -> str:
+    def _build_name(self, chain: ChainKey, tile: int) -> str:
         return f"{self._prefix(chain)}roots-{tile:06d}"
 
 
@@ -73,7 +73,7 @@ class SignedTree:
     before: CompactRange = field(default_factory=CompactRange)
     last_hash: str = ""
 
-    def tree(self) -> CompactRange:
+    def build_full_tree(self) -> CompactRange:
         """Return the whole tree."""
         tree = CompactRange(self.before.size, [*self.before.nodes])
         tree.append([bytes.fromhex(self.last_hash)] if self.last_hash else [])
@@ -123,11 +123,11 @@ class ChainTrees:
         if first % SUBTREE_LEAVES == 0:
             await self._load_tiles(chain, first, last)
         while first % SUBTREE_LEAVES == 0 and first + tree.size + SUBTREE_LEAVES <= last:
-            root = await self._subtree(chain, first + tree.size)
+            root = await self._load_subtree_root(chain, first + tree.size)
             if root is None:
                 break
             tree.append_subtree(root, SUBTREE_LEAVES)
-        await self._grow(chain, first, last, tree)
+        await self._append_leaves(chain, first, last, tree)
         return tree
 
     async def build_signed_tree(self, chain: ChainKey, size: int) -> SignedTree:
@@ -150,7 +150,7 @@ class ChainTrees:
                 # Earlier tiles are complete if this one is.
                 return
             firsts = range(tile * TILE_LEAVES, tile * TILE_LEAVES + wanted * SUBTREE_LEAVES, SUBTREE_LEAVES)
-            roots = [await self._subtree(chain, first) for first in firsts]
+            roots = [await self._load_subtree_root(chain, first) for first in firsts]
             await self._tiles.save(chain, tile, [root for root in roots if root])
 
     async def _load_tiles(self, chain: ChainKey, first: int, last: int) -> None:
@@ -163,11 +163,11 @@ class ChainTrees:
             for place, root in enumerate(await self._tiles.load(chain, start // TILE_LEAVES)):
                 self._roots.setdefault((chain, start + place * SUBTREE_LEAVES), root)
 
-    async def _subtree(self, chain: ChainKey, first: int) -> bytes | None:
+    async def _load_subtree_root(self, chain: ChainKey, first: int) -> bytes | None:
         root = self._roots.get((chain, first))
         if root is None:
             tree = CompactRange()
-            await self._grow(chain, first, first + SUBTREE_LEAVES, tree)
+            await self._append_leaves(chain, first, first + SUBTREE_LEAVES, tree)
             if tree.size < SUBTREE_LEAVES:
                 return None
             root = self._roots[chain, first] = tree.root()
@@ -176,7 +176,7 @@ class ChainTrees:
             self._roots.popitem(last=False)
         return root
 
-    async def _grow(self, chain: ChainKey, first: int, last: int, tree: CompactRange) -> None:
+    async def _append_leaves(self, chain: ChainKey, first: int, last: int, tree: CompactRange) -> None:
         while (have := first + tree.size) < last:
             page = await self._store.hashes(chain, have, limit=min(HASHES_PAGE, last - have))
             if not page:
@@ -202,7 +202,7 @@ async def extend_signed_tree(
         WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the chain is broken, differs from the signed one, or is ahead
             of the clock.
     """
-    tree = covered.tree()
+    tree = covered.build_full_tree()
     verification = ChainVerification(
         genesis_hash(workspace, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree
     )
@@ -239,7 +239,7 @@ async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedT
         covered.last_hash,
     ):
         raise _refused_error(f"not the one that its last checkpoint was signed for: {record_id(place)} differs")
-    time = content_time(record)
+    time = parse_content_time(record)
     if not is_time(time):
         raise _refused_error(f"broken and not signed: {describe_invalid_time(record_id(place))}")
     return time

@@ -51,14 +51,14 @@ class EventFastPath:
     Attributes:
         sequence: sequence of the last valid record.
         last_hash: its Hash.
-        claimed: its PreviousHash.
+        previous_hash: its PreviousHash.
         time: its time.
         hashes: hashes of the verified records, up to the requested number of leaves.
     """
 
     sequence: int
     last_hash: str
-    claimed: str
+    previous_hash: str
     time: str
     hashes: list[str]
 
@@ -69,7 +69,7 @@ class EventFastPath:
             rows: the next rows. The returned row has been taken from them.
             leaves: collect hashes up to this sequence.
         """
-        here, last, claimed, time = self.sequence, self.last_hash, self.claimed, self.time
+        here, last, previous_hash, time = self.sequence, self.last_hash, self.previous_hash, self.time
         loads, dumps, fields, matches_time = orjson.loads, orjson.dumps, _fields, DAY_OF_ANY_MONTH.fullmatch
         for row in rows:
             sequence, canonical, stored, projected = row
@@ -91,12 +91,12 @@ class EventFastPath:
                     break
             except (TypeError, ValueError, LookupError, AttributeError):
                 break
-            here, claimed, last, time = sequence, last, stored, projection[0]
+            here, previous_hash, last, time = sequence, last, stored, projection[0]
             if here <= leaves:
                 self.hashes.append(stored)
         else:
             row = None
-        self.sequence, self.last_hash, self.claimed, self.time = here, last, claimed, time
+        self.sequence, self.last_hash, self.previous_hash, self.time = here, last, previous_hash, time
         return row
 
 
@@ -138,7 +138,7 @@ class ChainFault:
 
     broken_at: str
     reason: str
-    claims: str = ""
+    previous_hash: str = ""
     hash: str = ""
 
 
@@ -151,7 +151,7 @@ class ChainVerification:
         leaves: number of first records to add to the Merkle tree, for a checkpoint of that size.
         sequence: sequence of the last valid record.
         last_hash: its Hash; initially the genesis hash.
-        claimed: its PreviousHash.
+        previous_hash: its PreviousHash.
         time: its time; initially empty.
         fault: first fault; verification stops there.
         fork: second valid record with the predecessor of an earlier one.
@@ -162,7 +162,7 @@ class ChainVerification:
     leaves: int = 0
     sequence: int = 0
     last_hash: str = ""
-    claimed: str = ""
+    previous_hash: str = ""
     time: str = ""
     fault: ChainFault | None = None
     fork: ChainFault | None = None
@@ -177,25 +177,35 @@ class ChainVerification:
             self._verify_rows(iter(rows))
 
     def _verify_rows(self, rows: Iterator[Row]) -> None:
-        run = EventFastPath(self.sequence, self.last_hash, self.claimed, self.time, [])
+        run = EventFastPath(self.sequence, self.last_hash, self.previous_hash, self.time, [])
         while (row := run.advance(rows, self.leaves)) is not None:
             # Not a plain valid event: apply the complete rules.
             self._copy_state(run)
             if not self._verify_row(row, run.hashes):
                 break
-            run.sequence, run.last_hash, run.claimed, run.time = self.sequence, self.last_hash, self.claimed, self.time
+            run.sequence, run.last_hash, run.previous_hash, run.time = (
+                self.sequence,
+                self.last_hash,
+                self.previous_hash,
+                self.time,
+            )
         self._copy_state(run)
         self.tree.append(map(bytes.fromhex, run.hashes))
 
     def _copy_state(self, run: EventFastPath) -> None:
-        self.sequence, self.last_hash, self.claimed, self.time = run.sequence, run.last_hash, run.claimed, run.time
+        self.sequence, self.last_hash, self.previous_hash, self.time = (
+            run.sequence,
+            run.last_hash,
+            run.previous_hash,
+            run.time,
+        )
 
     def _verify_row(self, row: Row, hashes: list[str]) -> bool:
         """Verify one record of any kind; return False on a fault."""
         record = _record_from_row(row)
         value: Any = parse_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
         if self._is_valid(record, value):
-            self.sequence, self.last_hash, self.claimed = record.sequence, record.hash, value["PreviousHash"]
+            self.sequence, self.last_hash, self.previous_hash = record.sequence, record.hash, value["PreviousHash"]
             self.time = record_time(value)
             if record.sequence <= self.leaves:
                 hashes.append(record.hash)
@@ -225,7 +235,7 @@ class ChainVerification:
         return (
             type(value) is dict
             and self.sequence > 0
-            and value.get("PreviousHash") == self.claimed
+            and value.get("PreviousHash") == self.previous_hash
             and record.hash != self.last_hash
             and record.sequence == self.sequence
             and digest(record.canonical) == record.hash
@@ -275,7 +285,7 @@ def describe_wrong_id(stated: object, here: str) -> str:
     return f"{stated} is stored in the place of {here}"
 
 
-def content_time(record: ChainRecord) -> str:
+def parse_content_time(record: ChainRecord) -> str:
     """Return the time in a record's content, or an empty string."""
     value = parse_if_canonical(record.canonical)
     return record_time(value) if type(value) is dict else ""
@@ -290,16 +300,16 @@ def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
 
 def find_competing_record(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
     """Return the sequence of the first other record with the PreviousHash of a faulty one. A copy does not count."""
-    claimed = fault.claims
+    previous_hash = fault.previous_hash
     for record in records:
-        if claimed.encode() in record.canonical and record.hash != fault.hash:
+        if previous_hash.encode() in record.canonical and record.hash != fault.hash:
             value = parse_if_canonical(record.canonical)
-            if type(value) is dict and value.get("PreviousHash") == claimed:
+            if type(value) is dict and value.get("PreviousHash") == previous_hash:
                 return record.sequence
     return None
 
 
-def fork_fault(fault: ChainFault, other: int) -> ChainFault:
+def build_fork_fault(fault: ChainFault, other: int) -> ChainFault:
     """Return the fault of a record with the predecessor of an earlier one."""
     return ChainFault(fault.hash, describe_fork(other))
 

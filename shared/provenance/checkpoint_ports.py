@@ -31,7 +31,7 @@ class CheckpointStore(Protocol):
         """Store a note durably under a new name; return False if the name exists."""
         ...
 
-    async def newest(self, prefix: str) -> StoredCheckpoint | None:
+    async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
         """Return the note with the last name that starts with a prefix, or None."""
         ...
 
@@ -43,7 +43,7 @@ class CheckpointStore(Protocol):
         """Replace the working state of a name. Its loss costs time only."""
         ...
 
-    async def state(self, name: str) -> bytes | None:
+    async def load_state(self, name: str) -> bytes | None:
         """Return the working state of a name, or None."""
         ...
 

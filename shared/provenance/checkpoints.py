@@ -121,7 +121,7 @@ class Checkpoints:
 
     async def find_newest(self, chain: ChainKey) -> StoredCheckpoint | None:
         """Return a chain's newest checkpoint without verifying it."""
-        return await self._notes.newest(name_prefix(chain))
+        return await self._notes.find_newest(name_prefix(chain))
 
     async def open(self, chain: ChainKey, stored: StoredCheckpoint) -> CheckpointContent:
         """Verify a stored checkpoint and return its content.
@@ -175,7 +175,7 @@ class Checkpoints:
         covered = await extend_signed_tree(
             self._store, chain, workspace, before, tip, latest_allowed_time(self._clock())
         )
-        tree = covered.tree()
+        tree = covered.build_full_tree()
         checkpoint = CheckpointContent(origin_of(workspace, chain.target, chain.scope_key), tree.size, tree.root())
         created = await self._sign_and_store(chain, checkpoint)
         await self._notes.save_state(f"{name_prefix(chain)}tree", covered.to_state())
@@ -209,11 +209,11 @@ class Checkpoints:
         """Return the tree of the last checkpoint, from the working state if it has the same root."""
         if last is None:
             return SignedTree()
-        state = await self._notes.state(f"{name_prefix(chain)}tree")
+        state = await self._notes.load_state(f"{name_prefix(chain)}tree")
         covered = SignedTree.from_state(state) if state else None
-        if covered is None or not _matches(covered, last):
+        if covered is None or not _has_same_root(covered, last):
             covered = await ChainTrees(self._store).build_signed_tree(chain, last.size)
-        if not _matches(covered, last):
+        if not _has_same_root(covered, last):
             detail = "The last checkpoint of the chain was signed for another chain."
             raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)
         return covered
@@ -235,6 +235,6 @@ class Checkpoints:
             self._sizes.popitem(last=False)
 
 
-def _matches(covered: SignedTree, checkpoint: CheckpointContent) -> bool:
-    tree = covered.tree()
+def _has_same_root(covered: SignedTree, checkpoint: CheckpointContent) -> bool:
+    tree = covered.build_full_tree()
     return (tree.size, tree.root()) == (checkpoint.size, checkpoint.root)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.provenance.canonical import parse_if_canonical
-from shared.provenance.hash_rule import digest, record_id, sequence_of
+from shared.provenance.hash_rule import digest, record_id, sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, DecisionLookup, Lookup
 from shared.provenance.records import project_record
 
@@ -26,12 +26,12 @@ class FoundDecisions:
     Attributes:
         by_amendment: RecordIDs of decided amendments, each with its first decision.
         seen_to: last sequence whose content was read; 0 if the store finds decisions by content.
-        whole: whether the chain has no records after that sequence.
+        is_complete: whether the chain has no records after that sequence.
     """
 
     by_amendment: Mapping[str, ChainRecord]
     seen_to: int = 0
-    whole: bool = True
+    is_complete: bool = True
 
 
 def parse_content(record: ChainRecord) -> dict[str, Any] | None:
@@ -87,12 +87,14 @@ async def find_decisions(
         WorkspaceError: UNAVAILABLE if the store does not respond.
     """
     by_amendment = await look_up_decisions(store, chain, amendments)
-    undecided = [sequence_of(one) or 0 for one in amendments if one not in by_amendment]
+    undecided = [sequence_from_record_id(one) or 0 for one in amendments if one not in by_amendment]
     if isinstance(store, DecisionLookup) or not undecided:
         return FoundDecisions(by_amendment)
     start = max(after, min(undecided))
-    read, seen_to, whole = await _read_decisions(store, chain, frozenset(map(record_id, undecided)), start)
-    return FoundDecisions({**await asyncio.to_thread(_select_first, read, amendments), **by_amendment}, seen_to, whole)
+    read, seen_to, is_complete = await _read_decisions(store, chain, frozenset(map(record_id, undecided)), start)
+    return FoundDecisions(
+        {**await asyncio.to_thread(_select_first, read, amendments), **by_amendment}, seen_to, is_complete
+    )
 
 
 async def _read_decisions(

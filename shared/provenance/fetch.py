@@ -79,7 +79,7 @@ def fetch(url: str, token: str, target: str, scope_key: str, out: Path) -> Fetch
     if not (token.isascii() and token.isprintable()):
         # An error of the HTTP library would print the token.
         raise FetchError("the token contains invalid characters")
-    note, reason = _fetch_note(url, token, _chain_query(target, scope_key))
+    note, reason = _fetch_note(url, token, _build_chain_query(target, scope_key))
     count = 0
     draft = out.with_name(f"{out.name}.part")
     with draft.open("w", encoding="utf-8") as file:
@@ -93,7 +93,7 @@ def fetch(url: str, token: str, target: str, scope_key: str, out: Path) -> Fetch
     return FetchResult(count, _save_note(note, reason, checkpoint_path(out)))
 
 
-def _chain_query(target: str, scope_key: str) -> dict[str, Any]:
+def _build_chain_query(target: str, scope_key: str) -> dict[str, Any]:
     return {"target": target} | ({"scopeKey": scope_key} if scope_key else {})
 
 
@@ -138,7 +138,7 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
     The end of a range is computed here and never read from a record, since a damaged record may have any RecordID. Each
     round advances, halves the range, or ends.
     """
-    chain = _chain_query(target, scope_key)
+    chain = _build_chain_query(target, scope_key)
     first, width = 1, PAGE
     while first <= LAST_SEQUENCE:
         page, more = _fetch_page(

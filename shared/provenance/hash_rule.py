@@ -41,7 +41,7 @@ def record_id(sequence: int) -> str:
     return f"{sequence:0{RECORD_ID_DIGITS}d}"
 
 
-def sequence_of(text: object) -> int | None:
+def sequence_from_record_id(text: object) -> int | None:
     """Return the sequence number of a well-formed RecordID, otherwise None."""
     well_formed = isinstance(text, str) and len(text) == RECORD_ID_DIGITS and text.isascii() and text.isdigit()
     return int(str(text)) if well_formed else None

@@ -5,7 +5,7 @@ from typing import Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import parse_if_canonical
-from shared.provenance.chain_verification import ChainFault, ChainVerification, content_time, describe_fork
+from shared.provenance.chain_verification import ChainFault, ChainVerification, describe_fork, parse_content_time
 from shared.provenance.hash_rule import LAST_SEQUENCE, digest, is_time, record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, OrphanRecords, Target, Tip
 from shared.timestamps import rfc3339
@@ -138,7 +138,7 @@ async def read_last_time(store: ChainStore, chain: ChainKey, tip: Tip) -> str:
 
 async def _parse_time(record: ChainRecord) -> str:
     with pause_garbage_collection(len(record.canonical)):
-        return await run_in_worker(len(record.canonical), content_time, record)
+        return await run_in_worker(len(record.canonical), parse_content_time, record)
 
 
 async def _read_last(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:

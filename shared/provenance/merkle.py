@@ -77,7 +77,7 @@ def inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     first, last = 0, size
     while last - first > 1:
-        middle = first + _split(last - first)
+        middle = first + _find_split(last - first)
         if index < middle:
             ranges.append((middle, last))
             last = middle
@@ -97,7 +97,7 @@ def consistency_ranges(old: int, size: int) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     first, last = 0, size
     while old != last:
-        middle = first + _split(last - first)
+        middle = first + _find_split(last - first)
         if old <= middle:
             ranges.append((middle, last))
             last = middle
@@ -153,6 +153,6 @@ def is_consistent(old: int, size: int, old_root: bytes, root: bytes, proof: Sequ
     return last == 0 and older == old_root and newer == root
 
 
-def _split(size: int) -> int:
+def _find_split(size: int) -> int:
     """Return the largest power of two below a size of at least 2."""
     return 1 << ((size - 1).bit_length() - 1)

@@ -24,15 +24,15 @@ class Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _all_canonical(cls, value: Any) -> Any:
-        if type(value) is dict and not value.keys() <= (known := _members(cls)):
+    def _check_canonical_forms(cls, value: Any) -> Any:
+        if type(value) is dict and not value.keys() <= (known := _list_members(cls)):
             for name in value.keys() - known:
                 canonical_value(value[name], name)
         return value
 
 
 @cache
-def _members(model: type[Body]) -> frozenset[str]:
+def _list_members(model: type[Body]) -> frozenset[str]:
     return frozenset(model.model_fields).union(field.alias or "" for field in model.model_fields.values())
 
 
@@ -54,14 +54,14 @@ class EventBody(Body):
         return self.model_dump(by_alias=True, exclude={"scope_key"}, exclude_none=True)
 
 
-def _scope_required(schema: dict[str, Any]) -> None:
+def _require_scope(schema: dict[str, Any]) -> None:
     schema["required"] = ["ScopeKey", *schema["required"]]
 
 
 class AmendmentBody(Body):
     """Body that creates an amendment."""
 
-    model_config = ConfigDict(json_schema_extra=_scope_required)
+    model_config = ConfigDict(json_schema_extra=_require_scope)
 
     scope_key: RequiredScopeKey = Field(None, alias="ScopeKey", description="Required.")
     entity_type: Text = Field(alias="EntityType")

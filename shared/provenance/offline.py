@@ -23,7 +23,7 @@ from shared.provenance.hash_rule import (
     project_record,
     record_id,
     record_time,
-    sequence_of,
+    sequence_from_record_id,
 )
 from shared.provenance.merkle import CompactRange
 from shared.provenance.notes import CheckpointContent
@@ -61,7 +61,7 @@ class _Progress:
     last_hash: str
     sequence: int = 0
     time: str = ""
-    claimed: dict[str, tuple[str, str]] = field(default_factory=dict)
+    successors: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def load(text: str) -> list[dict[str, Any]]:
@@ -118,7 +118,7 @@ def _verify_records(records: Sequence[Mapping[str, Any]], progress: _Progress) -
             raise BrokenError(_locate(records, index, progress), reason)
         stored = str(record["Hash"])
         progress.sequence += 1
-        progress.claimed[progress.last_hash] = (record_id(progress.sequence), stored)
+        progress.successors[progress.last_hash] = (record_id(progress.sequence), stored)
         progress.last_hash = stored
         progress.time = record_time(record)
         yield stored
@@ -131,7 +131,7 @@ def _locate(records: Sequence[Mapping[str, Any]], index: int, progress: _Progres
     of the invalid one.
     """
     expected, stated = record_id(progress.sequence + 1), records[index].get("RecordID")
-    number = sequence_of(stated)
+    number = sequence_from_record_id(stated)
     if number is None or number <= progress.sequence or records[index].get("PreviousHash") == progress.last_hash:
         return expected
     missing = all(record.get("RecordID") != expected for record in records[index:])
@@ -155,7 +155,7 @@ def _check_content(record: Mapping[str, Any]) -> str:
 
 def _check_fork(record: Mapping[str, Any], progress: _Progress) -> None:
     stored = str(record["Hash"])
-    other, its_hash = progress.claimed.get(str(record.get("PreviousHash")), ("", stored))
+    other, its_hash = progress.successors.get(str(record.get("PreviousHash")), ("", stored))
     if stored != its_hash:
         raise BrokenError(stored, f"fork: a second record claims the predecessor of {other}")
 
@@ -164,7 +164,7 @@ def _check_link(record: Mapping[str, Any], progress: _Progress) -> str:
     """Return the fault of a record's position, or an empty string."""
     here, expected = str(record.get("RecordID")), record_id(progress.sequence + 1)
     if here != expected:
-        number = sequence_of(here)
+        number = sequence_from_record_id(here)
         again = number is not None and number <= progress.sequence
         return f"{here} is in the place of {expected}{', a second time' if again else ''}"
     if record.get("PreviousHash") != progress.last_hash:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Final, Protocol, runtime_checkable
 
 from shared.observability import logs
-from shared.provenance.chain_verification import ChainVerification, content_time, to_rows
+from shared.provenance.chain_verification import ChainVerification, parse_content_time, to_rows
 from shared.provenance.hash_rule import is_time
 from shared.provenance.ports import ChainKey, ChainStore, Row, RowStreams
 
@@ -39,7 +39,9 @@ async def stream_records(
     """
     before = verification.sequence
     if isinstance(store, RowStreams):
-        await store.stream(chain, before + 1, min(last, stop or before + WINDOW_RECORDS), _restartable(verification))
+        await store.stream(
+            chain, before + 1, min(last, stop or before + WINDOW_RECORDS), _build_restartable_verifier(verification)
+        )
         if verification.sequence > before or verification.fault is not None:
             return
     # Also read a page if the window is empty: a gap may be longer than the window.
@@ -48,7 +50,7 @@ async def stream_records(
     await asyncio.to_thread(verification.verify_rows, to_rows(records))
 
 
-def _restartable(verification: ChainVerification) -> Callable[[Iterable[Row]], None]:
+def _build_restartable_verifier(verification: ChainVerification) -> Callable[[Iterable[Row]], None]:
     """Return a function that verifies rows from the current state each time it is called."""
     start = {field.name: getattr(verification, field.name) for field in fields(verification)}
     tree = deepcopy(verification.tree)
@@ -87,36 +89,36 @@ class WindowResult:
     """End state of a valid window, which assumes that the record before it is valid.
 
     Attributes:
-        sound: whether every record of the window is stored once and valid; otherwise the other fields are unset.
+        is_valid: whether every record of the window is stored once and valid; otherwise the other fields are unset.
         last: last sequence.
         before: stored ``Hash`` of the record before the window, which has not been verified.
         since: time of that record.
         hash: ``Hash`` of the last record.
-        claimed: its PreviousHash.
+        previous_hash: its PreviousHash.
         time: its time.
         leaves: number of the window's leaves in the tree.
         nodes: roots of the complete subtrees of these leaves, the largest first, as hex.
     """
 
-    sound: bool = False
+    is_valid: bool = False
     last: int = 0
-    before: str = ""
-    since: str = ""
+    start_hash: str = ""
+    start_time: str = ""
     hash: str = ""
-    claimed: str = ""
+    previous_hash: str = ""
     time: str = ""
     leaves: int = 0
     nodes: tuple[str, ...] = ()
 
     def extend(self, verification: ChainVerification, last: int) -> bool:
         """Advance a verification to the window's end if the window is valid and begins where the verification ends."""
-        fits = (self.last, self.before, self.since) == (last, verification.last_hash, verification.time)
-        if not (self.sound and fits and verification.fault is None):
+        fits = (self.last, self.start_hash, self.start_time) == (last, verification.last_hash, verification.time)
+        if not (self.is_valid and fits and verification.fault is None):
             return False
-        verification.sequence, verification.last_hash, verification.claimed, verification.time = (
+        verification.sequence, verification.last_hash, verification.previous_hash, verification.time = (
             last,
             self.hash,
-            self.claimed,
+            self.previous_hash,
             self.time,
         )
         left = self.leaves
@@ -159,7 +161,7 @@ async def verify_window(store: ChainStore, request: WindowRequest) -> WindowResu
     page = await store.read(request.chain, request.first - 2, limit=1, max_bytes=1)
     if not page.records:
         return WindowResult()
-    before, since = page.records[0].hash, content_time(page.records[0])
+    before, since = page.records[0].hash, parse_content_time(page.records[0])
     if not is_time(since):
         return WindowResult()
     verification = ChainVerification(before, request.leaves, sequence=request.first - 1, time=since)
@@ -171,11 +173,11 @@ async def verify_window(store: ChainStore, request: WindowRequest) -> WindowResu
     if verification.sequence != request.last or verification.fault or verification.fork:
         return WindowResult()
     nodes = tuple(node.hex() for node in verification.tree.nodes)
-    ends = (verification.last_hash, verification.claimed, verification.time)
+    ends = (verification.last_hash, verification.previous_hash, verification.time)
     return WindowResult(True, request.last, before, since, *ends, verification.tree.size, nodes)
 
 
-PATIENCE_SECONDS: Final = 0.05
+RESULT_TIMEOUT_SECONDS: Final = 0.05
 """About the duration of one window. A verifier that takes longer has no free processor or has stopped."""
 
 _LOG = logs.get_logger("provenance")
@@ -189,13 +191,13 @@ class ParallelOptions:
         least: minimum number of records for parallel verification; shorter chains finish before a process has started.
         window: records of a window, a power of two.
         ahead: number of windows requested at once, so that the verifier never waits for the next request.
-        patience: seconds to wait for the result of a requested window before verifying it in this process.
+        result_timeout: seconds to wait for the result of a requested window before verifying it in this process.
     """
 
-    least: int = 100_000
+    min_records: int = 100_000
     window: int = WINDOW
     ahead: int = 2
-    patience: float = PATIENCE_SECONDS
+    result_timeout: float = RESULT_TIMEOUT_SECONDS
 
 
 DEFAULT_PARALLEL: Final = ParallelOptions()
@@ -218,14 +220,14 @@ async def verify_up_to(
     """
     scheduler = WindowScheduler(chain, last, verification.leaves, options)
     parallel_store = (
-        store if isinstance(store, ParallelVerifier) and last - verification.sequence >= options.least else None
+        store if isinstance(store, ParallelVerifier) and last - verification.sequence >= options.min_records else None
     )
     async with nullcontext() if parallel_store is None else _run_scheduler(scheduler, parallel_store):
         while verification.sequence < last and verification.fault is None:
             if await scheduler.try_extend(verification):
                 continue
             before = verification.sequence
-            await stream_records(store, chain, verification, last, scheduler.window_end(before))
+            await stream_records(store, chain, verification, last, scheduler.find_window_end(before))
             if verification.sequence == before:
                 return
 
@@ -275,16 +277,16 @@ class WindowScheduler:
         answer = None if within else self._answers.get(number)
         if answer is None:
             return False
-        await asyncio.wait((answer,), timeout=self._options.patience)
+        await asyncio.wait((answer,), timeout=self._options.result_timeout)
         # The verification continues behind this window, with or without its result.
         del self._answers[number]
-        return answer.done() and answer.result().extend(verification, self._end(number))
+        return answer.done() and answer.result().extend(verification, self._compute_end(number))
 
-    def window_end(self, sequence: int) -> int:
+    def find_window_end(self, sequence: int) -> int:
         """Return the last sequence of the window that follows a sequence."""
-        return self._end(sequence // self._options.window)
+        return self._compute_end(sequence // self._options.window)
 
-    def _end(self, number: int) -> int:
+    def _compute_end(self, number: int) -> int:
         return min(self._last, (number + 1) * self._options.window)
 
     def _reserve(self) -> None:
@@ -298,7 +300,7 @@ class WindowScheduler:
         while self._reserved:
             number, answer = self._reserved.popleft()
             first = number * self._options.window + 1
-            answer.set_result(await verify(WindowRequest(self._chain, first, self._end(number), self._leaves)))
+            answer.set_result(await verify(WindowRequest(self._chain, first, self._compute_end(number), self._leaves)))
             self._reserve()
 
 

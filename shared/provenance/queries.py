@@ -40,7 +40,7 @@ class AuditQueryResult:
     has_more: bool
     damaged: Sequence[str] = ()
 
-    def json_array(self) -> bytes:
+    def to_json_array(self) -> bytes:
         """Return the records as a JSON array, each as stored, with its Hash."""
         return b"[%b]" % b",".join(record_to_json(record) for record in self.records)
 
@@ -226,10 +226,10 @@ async def query_entity_amendments(store: ChainStore, chain: ChainKey, entity_id:
         for of, one in decisions
         if decided_amendment_id(one) == of and one.sequence not in present and one.sequence < last
     ]
-    return await _merge(answer, missed) if missed else answer
+    return await _merge_results(answer, missed) if missed else answer
 
 
-async def _merge(answer: AuditQueryResult, missed: Sequence[ChainRecord]) -> AuditQueryResult:
+async def _merge_results(answer: AuditQueryResult, missed: Sequence[ChainRecord]) -> AuditQueryResult:
     more = await build_result(missed, len(missed), has_more=False)
     records = sorted((*answer.records, *more.records), key=lambda record: record.sequence)
     first, damaged = records[:MAX_CHAIN], {*answer.damaged, *more.damaged}

@@ -20,7 +20,7 @@ from shared.provenance.hash_rule import (
     is_too_deep,
     project_record,
     record_id,
-    sequence_of,
+    sequence_from_record_id,
 )
 from shared.provenance.ports import ChainRecord
 
@@ -45,7 +45,7 @@ __all__ = [
     "record_id",
     "record_to_json",
     "seal_record",
-    "sequence_of",
+    "sequence_from_record_id",
 ]
 
 EVENT_FIELDS: Final = (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
-from shared.provenance.hash_rule import sequence_of
+from shared.provenance.hash_rule import sequence_from_record_id
 from shared.provenance.ports import ChainKey, Target
 
 MAX_SCOPE_CHARACTERS: Final = 1_024
@@ -107,7 +107,7 @@ def parse_record_id(body: Mapping[str, Any]) -> int | None:
     """
     if "RecordID" not in body:
         return None
-    sequence = sequence_of(body["RecordID"])
+    sequence = sequence_from_record_id(body["RecordID"])
     if sequence is None:
         raise invalid("RecordID", "must be a sequence number of 12 digits; omit it to verify the chain only")
     return sequence

@@ -13,7 +13,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.provenance.canonical import canonicalize_record, parse_if_canonical
-from shared.provenance.chain_verification import ChainFault, ChainVerification, find_competing_record, fork_fault
+from shared.provenance.chain_verification import ChainFault, ChainVerification, build_fork_fault, find_competing_record
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import digest, genesis_hash, record_id
@@ -143,7 +143,7 @@ class ChainVerifier:
         )
         fault = fault or await self._check_end(chain, verification, tip, misplaced)
         forked = verification.fork is not None or (fault is not None and fault.reason.startswith("fork"))
-        fault = fault or verification.fork or _checkpoint_fault(verification, newest, signed, error)
+        fault = fault or verification.fork or _find_checkpoint_fault(verification, newest, signed, error)
         fault = fault or await find_head_time_mismatch(self._store, chain, tip)
         empty = not verification.sequence and fault is None
         if fault is not None:
@@ -171,14 +171,14 @@ class ChainVerifier:
         self, chain: ChainKey, verification: ChainVerification, fault: ChainFault | None
     ) -> ChainFault | None:
         """Return the fault, or a fork if the record of the fault claims the predecessor of a valid record."""
-        if fault is None or not fault.claims:
+        if fault is None or not fault.previous_hash:
             return fault
         after = 0
         while after < verification.sequence:
             page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
             other = await asyncio.to_thread(find_competing_record, page.records, fault)
             if not page.records or (other is not None and other <= verification.sequence):
-                return fork_fault(fault, other) if other is not None else fault
+                return build_fork_fault(fault, other) if other is not None else fault
             after = page.records[-1].sequence
         return fault
 
@@ -187,49 +187,49 @@ class ChainVerifier:
     ) -> ChainFault | None:
         """Return the first fault at the end of the chain: head item, misplaced records, orphans."""
         if misplaced is not None and verification.sequence + 1 == misplaced <= tip.sequence:
-            return _misplaced_fault(misplaced)
+            return _build_misplaced_fault(misplaced)
         if verification.sequence < tip.sequence:
             missing = record_id(verification.sequence + 1)
             return ChainFault(missing, f"{missing} is missing: the head item counts {tip.sequence} records")
         if tip.sequence and tip.hash != verification.last_hash:
             last = record_id(tip.sequence)
             return ChainFault(last, f"the Hash of {last} differs from the Hash in the head item")
-        beyond = await self._find_uncounted(chain, verification)
+        beyond = await self._find_record_past_head(chain, verification)
         if beyond is None and misplaced is not None:
-            return _misplaced_fault(tip.sequence + 1)
+            return _build_misplaced_fault(tip.sequence + 1)
         return beyond or await find_orphans(self._store, chain, verification.genesis, tip)
 
-    async def _find_uncounted(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
+    async def _find_record_past_head(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
         """Return the fault of a record past the head item. A concurrent append moves the head item along."""
         after = (await self._store.tip(chain)).sequence
         page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
         counted = (await self._store.tip(chain)).sequence
         uncounted = [record for record in page.records if record.sequence > counted]
         for record in uncounted[:MAX_BRANCHES]:
-            fault = await self._check_fork(chain, verification, _uncounted_fault(record, verification.last_hash))
+            fault = await self._check_fork(chain, verification, _build_past_head_fault(record, verification.last_hash))
             if fault is not None and fault.reason.startswith("fork"):
                 verification.fork = verification.fork or fault
                 break
         if not uncounted or (verification.fork is not None and verification.fork.broken_at == uncounted[0].hash):
             return verification.fork
-        return _uncounted_fault(uncounted[0], verification.last_hash)
+        return _build_past_head_fault(uncounted[0], verification.last_hash)
 
 
-def _misplaced_fault(following: int) -> ChainFault:
+def _build_misplaced_fault(following: int) -> ChainFault:
     here = record_id(following)
     return ChainFault(here, f"a record with an invalid sequence is stored before {here}")
 
 
-def _uncounted_fault(record: ChainRecord, last_hash: str) -> ChainFault:
+def _build_past_head_fault(record: ChainRecord, last_hash: str) -> ChainFault:
     """Return the fault of a record past the head item; its predecessor may be another one than the chain's end."""
     here = record_id(record.sequence)
     value = parse_if_canonical(record.canonical)
-    claims = value.get("PreviousHash") if type(value) is dict else None
-    branch = claims if isinstance(claims, str) and claims != last_hash else ""
+    predecessor = value.get("PreviousHash") if type(value) is dict else None
+    branch = predecessor if isinstance(predecessor, str) and predecessor != last_hash else ""
     return ChainFault(here, f"{here} is past the end of the chain according to the head item", branch, record.hash)
 
 
-def _checkpoint_fault(
+def _find_checkpoint_fault(
     verification: ChainVerification,
     newest: StoredCheckpoint | None,
     signed: CheckpointContent | None,

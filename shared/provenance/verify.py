@@ -25,8 +25,8 @@ def main(arguments: list[str]) -> int:
     """Verify an export, or download one if the first argument is ``fetch``; return the exit status."""
     try:
         if arguments[:1] == ["fetch"]:
-            return _fetch(_fetch_parser().parse_args(arguments[1:]))
-        return _verify(_parser().parse_args(arguments))
+            return _fetch(_build_fetch_parser().parse_args(arguments[1:]))
+        return _verify(_build_parser().parse_args(arguments))
     except Exception as error:  # noqa: BLE001  an unexpected error must not look like a broken chain
         return _report_undecided(f"{type(error).__name__}: {error}")
 
@@ -103,26 +103,26 @@ def _fetch(options: argparse.Namespace) -> int:
     return SOUND
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m shared.provenance.verify", description=__doc__)
     parser.add_argument("export", help="JSON export of the whole chain, oldest first")
     parser.add_argument("--workspace", required=True, help="id of the workspace")
-    _add_chain(parser)
+    _add_chain_arguments(parser)
     parser.add_argument("--key", help="verifier key from /.well-known/oi-checkpoint-key, or a file with it")
     parser.add_argument("--checkpoint", help="file with a signed checkpoint of the chain (EXPORT.checkpoint)")
     return parser
 
 
-def _fetch_parser() -> argparse.ArgumentParser:
+def _build_fetch_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m shared.provenance.verify fetch")
     parser.add_argument("url", help="address of the service")
     parser.add_argument("--out", required=True, help="file to write")
     parser.add_argument("--token-variable", default="OI_TOKEN", help="environment variable with a bearer token")
-    _add_chain(parser)
+    _add_chain_arguments(parser)
     return parser
 
 
-def _add_chain(parser: argparse.ArgumentParser) -> None:
+def _add_chain_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", required=True, choices=TARGETS, help="container of the chain")
     parser.add_argument("--scope", default="", help="scope key of a domain chain")
 

@@ -143,11 +143,11 @@ class LimitServices(CatalogServices):
     @cached_property
     def _limits_file(self) -> "SqliteDatabase":
         from shared.backends.embedded import places
-        from shared.backends.embedded.rate_limits import PATIENCE_SECONDS, SCHEMA
+        from shared.backends.embedded.rate_limits import SCHEMA, TIMEOUT_SECONDS
         from shared.backends.embedded.sqlite import SqliteDatabase
 
         path = self.settings.data_dir / "rate-limits.sqlite"
-        return self.close_at_exit(SqliteDatabase(path, SCHEMA + places.SCHEMA, write_seconds=PATIENCE_SECONDS))
+        return self.close_at_exit(SqliteDatabase(path, SCHEMA + places.SCHEMA, write_seconds=TIMEOUT_SECONDS))
 
     @asynccontextmanager
     async def limits(self, caller: "Principal") -> "AsyncIterator[RateLimitDecision]":

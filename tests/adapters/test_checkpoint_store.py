@@ -86,13 +86,13 @@ async def test_a_note_is_created_once(opener: Opener) -> None:
 
 async def test_the_newest_note_has_the_largest_size(store: CheckpointStore) -> None:
     """Sizes are compared as numbers, in any order of creation."""
-    assert await store.newest(PREFIX) is None
+    assert await store.find_newest(PREFIX) is None
     sizes = [5, 999, 1_000, 1_001, 999_999, 1_000_000, 1_002_003, 123_456_789_012, 12]
     highest = 0
     for size in sizes:
         assert await store.create(name(size), b"%d" % size)
         highest = max(highest, size)
-        newest = await store.newest(PREFIX)
+        newest = await store.find_newest(PREFIX)
         assert newest is not None
         assert (newest.name, newest.note) == (name(highest), b"%d" % highest)
 
@@ -101,17 +101,17 @@ async def test_chains_are_separate(store: CheckpointStore) -> None:
     """The newest note of one chain is never that of another chain."""
     await store.create(name(9, "DomainEvents/abc/"), b"other")
     await store.create(name(8, "DomainEvents/abcd/"), b"longer")
-    newest = await store.newest("DomainEvents/abc/")
+    newest = await store.find_newest("DomainEvents/abc/")
     assert newest is not None
     assert newest.note == b"other"
-    assert await store.newest("DomainEvents/ab/") is None
-    assert await store.newest(PREFIX) is None
+    assert await store.find_newest("DomainEvents/ab/") is None
+    assert await store.find_newest(PREFIX) is None
 
 
 async def test_missing_notes_and_states_are_none(store: CheckpointStore) -> None:
     """A missing note or state is None."""
     assert await store.get(name(1)) is None
-    assert await store.state(f"{PREFIX}tree") is None
+    assert await store.load_state(f"{PREFIX}tree") is None
 
 
 async def test_states_are_replaced_and_notes_are_not(store: CheckpointStore) -> None:
@@ -119,10 +119,10 @@ async def test_states_are_replaced_and_notes_are_not(store: CheckpointStore) -> 
     for state in (b"first", b"", bytes(range(256))):
         await store.save_state(f"{PREFIX}tree", state)
         await store.save_state(f"{PREFIX}tiles/0/x001", state)
-        assert await store.state(f"{PREFIX}tree") == state
-    assert await store.newest(PREFIX) is None
+        assert await store.load_state(f"{PREFIX}tree") == state
+    assert await store.find_newest(PREFIX) is None
     await store.create(name(3), b"note")
-    newest = await store.newest(PREFIX)
+    newest = await store.find_newest(PREFIX)
     assert newest is not None
     assert newest.note == b"note"
 
@@ -137,7 +137,7 @@ async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
         with pytest.raises(WorkspaceError) as caught:
             await store.create(name(1), b"")
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
-    for read in (stores[1].get, stores[1].newest, stores[1].state):
+    for read in (stores[1].get, stores[1].find_newest, stores[1].load_state):
         with pytest.raises(WorkspaceError):
             await read(name(1))
     await account.close()
@@ -147,7 +147,7 @@ async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
     """A missing container is an error and not a chain without checkpoints."""
     account = BlobAccount("", connection_string=connection_string)
     store = BlobCheckpointStore(account, notes="never-made", states="never-made")
-    for read in (store.get, store.newest, store.state):
+    for read in (store.get, store.find_newest, store.load_state):
         with pytest.raises(WorkspaceError) as caught:
             await read(name(1))
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"

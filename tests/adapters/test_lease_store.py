@@ -25,7 +25,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
         def another() -> LeaseStore:
             if account:
-                return CosmosLeaseStore(account(), patience_seconds=20)
+                return CosmosLeaseStore(account(), timeout_seconds=20)
             database = SqliteDatabase(tmp_path / "limits.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return SqliteLeaseStore(database)

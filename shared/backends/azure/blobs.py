@@ -94,7 +94,7 @@ class BlobAccount:
             permission=BlobSasPermissions(read=True),
             expiry=expires_at,
             content_disposition=format_content_disposition(file_name),
-            **await self._signing_key(expires_at),
+            **await self._load_signing_key(expires_at),
         )
 
     async def close(self) -> None:
@@ -106,7 +106,7 @@ class BlobAccount:
         if credential is not None:
             await credential.close()
 
-    async def _signing_key(self, expires_at: datetime) -> dict[str, Any]:
+    async def _load_signing_key(self, expires_at: datetime) -> dict[str, Any]:
         if self._connection_string:
             return {"account_key": self.client().credential.account_key}
         if self._key is None or self._key[0] < expires_at:
@@ -130,7 +130,7 @@ class AzureBlobStore:
     async def create(self, name: str, content: bytes) -> bool:
         async def work() -> bool:
             try:
-                await self._blob(name).upload_blob(content, overwrite=False)  # with If-None-Match: *
+                await self._open_blob(name).upload_blob(content, overwrite=False)  # with If-None-Match: *
             except ResourceExistsError:
                 return False
             return True
@@ -142,29 +142,29 @@ class AzureBlobStore:
             with await asyncio.to_thread(source.open, "rb") as file:
                 stream = cast("IO[bytes]", _AsyncFile(file))
                 size = (await asyncio.to_thread(source.stat)).st_size
-                await self._blob(name).upload_blob(stream, length=size, overwrite=True, max_concurrency=2)
+                await self._open_blob(name).upload_blob(stream, length=size, overwrite=True, max_concurrency=2)
 
         await _convert_errors(work)
 
     async def read(self, name: str) -> bytes:
         async def work() -> bytes:
-            return await (await self._blob(name).download_blob()).readall()
+            return await (await self._open_blob(name).download_blob()).readall()
 
         return await _convert_errors(work)
 
     async def read_end(self, name: str, size: int) -> bytes:
         async def work() -> bytes:
-            whole = (await self._blob(name).get_blob_properties()).size
+            whole = (await self._open_blob(name).get_blob_properties()).size
             if whole == 0:
                 return b""
             length = min(size, whole)
-            return await (await self._blob(name).download_blob(offset=whole - length, length=length)).readall()
+            return await (await self._open_blob(name).download_blob(offset=whole - length, length=length)).readall()
 
         return await _convert_errors(work)
 
     async def fetch(self, name: str, target: Path) -> None:
         async def work() -> None:
-            found = await self._blob(name).download_blob()
+            found = await self._open_blob(name).download_blob()
             with await asyncio.to_thread(target.open, "wb") as file:
                 async for chunk in found.chunks():
                     await asyncio.to_thread(file.write, chunk)
@@ -172,7 +172,7 @@ class AzureBlobStore:
         await _convert_errors(work)
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
-        pages = self._container().list_blobs(name_starts_with=prefix).by_page()
+        pages = self._open_container().list_blobs(name_starts_with=prefix).by_page()
 
         async def next_page() -> "list[Blob] | None":
             with open_blob_span("list", self._name):
@@ -188,26 +188,26 @@ class AzureBlobStore:
         async def remove(name: str) -> None:
             async with limit:
                 with contextlib.suppress(FileNotFoundError):
-                    await _convert_errors(self._blob(name).delete_blob)
+                    await _convert_errors(self._open_blob(name).delete_blob)
 
         await asyncio.gather(*(remove(name) for name in names))
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
-        blob = self._blob(name)
+        blob = self._open_blob(name)
         return (
             f"{blob.url}?{await _convert_errors(lambda: self._account.create_signature(blob, file_name, expires_at))}"
         )
 
     async def check(self) -> None:
-        await _convert_errors(self._container().get_container_properties)
+        await _convert_errors(self._open_container().get_container_properties)
 
     async def close(self) -> None:
         await self._account.close()
 
-    def _container(self) -> Any:
+    def _open_container(self) -> Any:
         return self._account.client().get_container_client(self._name)
 
-    def _blob(self, name: str) -> BlobClient:
+    def _open_blob(self, name: str) -> BlobClient:
         return self._account.client().get_blob_client(self._name, name)
 
 
@@ -235,12 +235,12 @@ async def _convert_errors[T](work: Callable[[], Awaitable[T]]) -> T:
     except ResourceNotFoundError as error:
         if getattr(error, "error_code", None) == "BlobNotFound":  # the SDK sets it on its exceptions
             raise FileNotFoundError(error.message) from None
-        raise _unavailable(error) from error
+        raise _unavailable_error(error) from error
     except AzureError as error:
-        raise _unavailable(error) from error
+        raise _unavailable_error(error) from error
 
 
-def _unavailable(error: AzureError) -> WorkspaceError:
+def _unavailable_error(error: AzureError) -> WorkspaceError:
     # The error's text may contain a signed address.
     _LOG.warning("the blob store does not answer", extra=fields(error=type(error).__name__))
     detail = "the store of cold data does not answer at the moment; try again"

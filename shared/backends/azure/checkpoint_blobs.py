@@ -43,43 +43,43 @@ class BlobCheckpointStore:
     async def create(self, name: str, note: bytes) -> bool:
         async def work() -> bool:
             try:
-                await self._note(name).upload_blob(note, overwrite=False)  # with If-None-Match: *
+                await self._open_note(name).upload_blob(note, overwrite=False)  # with If-None-Match: *
             except ResourceExistsError:
                 return False
             return True
 
         return await _convert_errors(work)
 
-    async def newest(self, prefix: str) -> StoredCheckpoint | None:
-        for millions in await self._descending(prefix, _MILLIONS):
+    async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
+        for millions in await self._list_names_descending(prefix, _MILLIONS):
             inner = f"{prefix}{millions}/"
-            for thousands in await self._descending(inner, _THOUSANDS - _MILLIONS):
-                for size in await self._descending(f"{inner}{thousands}/", _SIZE_DIGITS):
+            for thousands in await self._list_names_descending(inner, _THOUSANDS - _MILLIONS):
+                for size in await self._list_names_descending(f"{inner}{thousands}/", _SIZE_DIGITS):
                     return await self.get(f"{prefix}{size}")
         return None
 
     async def get(self, name: str) -> StoredCheckpoint | None:
         async def work() -> StoredCheckpoint | None:
-            found = await self._note(name).download_blob()
+            found = await self._open_note(name).download_blob()
             created_at = found.properties.last_modified.astimezone(UTC)
             return StoredCheckpoint(name, await found.readall(), rfc3339(created_at))
 
-        return await _convert_errors(lambda: _unless_missing(work))
+        return await _convert_errors(lambda: _run_unless_missing(work))
 
     async def save_state(self, name: str, state: bytes) -> None:
-        await _convert_errors(lambda: self._state(name).upload_blob(state, overwrite=True))
+        await _convert_errors(lambda: self._open_state(name).upload_blob(state, overwrite=True))
 
-    async def state(self, name: str) -> bytes | None:
+    async def load_state(self, name: str) -> bytes | None:
         async def work() -> bytes:
-            return await (await self._state(name).download_blob()).readall()
+            return await (await self._open_state(name).download_blob()).readall()
 
-        return await _convert_errors(lambda: _unless_missing(work))
+        return await _convert_errors(lambda: _run_unless_missing(work))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._account.close()
 
-    async def _descending(self, folder: str, digits: int) -> list[str]:
+    async def _list_names_descending(self, folder: str, digits: int) -> list[str]:
         """Return the names with this number of digits in a folder, highest first."""
 
         async def work() -> list[str]:
@@ -90,16 +90,16 @@ class BlobCheckpointStore:
         names = await _convert_errors(work)
         return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
 
-    def _note(self, name: str) -> BlobClient:
+    def _open_note(self, name: str) -> BlobClient:
         prefix, _, size = name.rpartition("/")
         path = "/".join((prefix, size[:_MILLIONS], size[_MILLIONS:_THOUSANDS], size))
         return self._account.client().get_blob_client(self._notes, path)
 
-    def _state(self, name: str) -> BlobClient:
+    def _open_state(self, name: str) -> BlobClient:
         return self._account.client().get_blob_client(self._states, f"{name}.state")
 
 
-async def _unless_missing[T](work: Callable[[], Awaitable[T]]) -> T | None:
+async def _run_unless_missing[T](work: Callable[[], Awaitable[T]]) -> T | None:
     try:
         return await work()
     except ResourceNotFoundError as error:

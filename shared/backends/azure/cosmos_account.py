@@ -9,7 +9,7 @@ from azure.cosmos.documents import DatabaseAccount
 from azure.identity.aio import DefaultAzureCredential
 
 from shared.backends.azure.cosmos_containers import DEFINITIONS
-from shared.backends.azure.cosmos_requests import CosmosUsage, retry_read, unavailable
+from shared.backends.azure.cosmos_requests import CosmosUsage, retry_read, unavailable_error
 from shared.backends.azure.cosmos_transport import create_single_try_transport
 from shared.backends.azure.identity import app_identity
 from shared.errors import WorkspaceError
@@ -97,7 +97,7 @@ class CosmosAccount:
                 if not isinstance(error, Exception) or isinstance(error, WorkspaceError):
                     raise
                 _LOG.exception("the Cosmos DB account cannot be opened")
-                raise unavailable() from error
+                raise unavailable_error() from error
         return self._client
 
     def _create_client(self) -> CosmosClient:
@@ -118,10 +118,10 @@ class CosmosAccount:
             raise
         except Exception as error:
             _LOG.exception("a container cannot be read", extra=logs.fields(container=name))
-            raise unavailable(f"has no container {name}") from error
+            raise unavailable_error(f"has no container {name}") from error
         faults = DEFINITIONS[name].find_faults(properties)
         if faults:
-            raise unavailable(f"cannot use container {name}: {'; '.join(faults)}")
+            raise unavailable_error(f"cannot use container {name}: {'; '.join(faults)}")
         return container
 
 
@@ -139,4 +139,4 @@ def _reject_unsuitable(account: DatabaseAccount) -> None:
         reason = f"cannot use an account of consistency {level}: bounded staleness or strong is required"
     if reason:
         _LOG.error("the Cosmos DB account is rejected", extra=logs.fields(reason=reason))
-        raise unavailable(reason)
+        raise unavailable_error(reason)

@@ -49,12 +49,12 @@ class CosmosCatalogStore:
         self._batch_bytes = batch_bytes
 
     async def version(self) -> int:
-        head = await self._head()
+        head = await self._read_head()
         return int(head["version"]) if head else 0
 
     async def load(self) -> StoredCatalog:
         head, found = await self._load_listed(lambda head: head["items"].values())
-        items = sorted((_item(each) for each in found), key=lambda item: (item.kind, item.key))
+        items = sorted((_item_from_stored(each) for each in found), key=lambda item: (item.kind, item.key))
         return StoredCatalog(int(head["version"]) if head else 0, tuple(items))
 
     async def save(
@@ -69,14 +69,14 @@ class CosmosCatalogStore:
         while True:
             if staged and time.time() - started_at > ABANDONED_SECONDS / 2:
                 # Another writer may already delete the stored items as remains of a crash.
-                raise self._store.unavailable()
-            head = await self._head()
+                raise self._store.unavailable_error()
+            head = await self._read_head()
             if (int(head["version"]) if head else 0) != expected_version:
                 await self._delete(item["id"] for item in draft.items[:staged])
                 raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog was changed by someone else")
-            next_head = draft.next_head(head, deletes)
+            next_head = draft.build_next_head(head, deletes)
             if next_head is None:
-                raise self._store.unavailable()
+                raise self._store.unavailable_error()
             operations: list[Operation] = [("create", (item,), {}) for item in draft.items[staged:]]
             if await self._store.put(head, next_head, operations) is not None:
                 await self._delete_unlisted(head, next_head)
@@ -85,7 +85,7 @@ class CosmosCatalogStore:
     async def pending_events(self) -> Sequence[PendingEvent]:
         head, found = await self._load_listed(lambda head: head["events"].values())
         by_id = {event["append"]: event for event in found}
-        return [_event(by_id[append_id]) for append_id in head["order"]] if head else []
+        return [_event_from_stored(by_id[append_id]) for append_id in head["order"]] if head else []
 
     async def settle(self, append_ids: Sequence[str]) -> None:
         settled = set(append_ids)
@@ -101,13 +101,13 @@ class CosmosCatalogStore:
         await self._store.change(HEAD, SCOPE, remove_settled)
         await self._delete(removed)
 
-    async def _head(self) -> Item | None:
+    async def _read_head(self) -> Item | None:
         return await self._store.read(HEAD, SCOPE)
 
     async def _load_listed(self, list_ids: Callable[[Item], Iterable[str]]) -> tuple[Item | None, list[Item]]:
         """Return a head and items of its list; retried if another version replaces it in between."""
         for _ in range(READ_ATTEMPTS):
-            head = await self._head()
+            head = await self._read_head()
             wanted = set(list_ids(head)) if head else set()
             if not wanted:
                 return head, []
@@ -115,7 +115,7 @@ class CosmosCatalogStore:
             if wanted <= found.keys():
                 return head, [found[each] for each in wanted]
         _LOG.error("the head of the catalog lists items that do not exist")
-        raise self._store.unavailable()
+        raise self._store.unavailable_error()
 
     async def _stage(self, items: Sequence[Item]) -> int:
         """Store the items that do not fit into the last batch; return their number."""
@@ -123,7 +123,7 @@ class CosmosCatalogStore:
         while not self._fits(items[first:]):
             size, count = 0, 0
             while count < MAX_OPERATIONS and first + count < len(items):
-                size += _size(items[first + count])
+                size += _measure_size(items[first + count])
                 if count and size > self._batch_bytes:
                     break
                 count += 1
@@ -131,12 +131,12 @@ class CosmosCatalogStore:
             results, uncertain = await self._store.commit(SCOPE, staged)
             # The ids are new, so existing items come from an earlier attempt of this batch.
             if results is None and not uncertain:
-                raise self._store.unavailable()
+                raise self._store.unavailable_error()
             first += count
         return first
 
     def _fits(self, items: Sequence[Item]) -> bool:
-        return len(items) < MAX_OPERATIONS and sum(map(_size, items)) <= self._batch_bytes
+        return len(items) < MAX_OPERATIONS and sum(map(_measure_size, items)) <= self._batch_bytes
 
     async def _delete_unlisted(self, before: Item | None, after: Item) -> None:
         """Delete the items of the previous version, and abandoned items of other writers."""
@@ -167,17 +167,17 @@ class _Draft:
         change = uuid.uuid4().hex
         placed = [(f"{change}-{number}", put) for number, put in enumerate(puts)]
         pending = [(f"{change}-e{number}", event) for number, event in enumerate(events)]
-        self._items = {_key(put.kind, put.key): place for place, put in placed}
+        self._items = {_build_key(put.kind, put.key): place for place, put in placed}
         self._events = [(event.append_id, place) for place, event in pending]
-        self.items: list[Item] = [_stored_item(place, put) for place, put in placed]
-        self.items += [_stored_event(place, event) for place, event in pending]
+        self.items: list[Item] = [_build_stored_item(place, put) for place, put in placed]
+        self.items += [_build_stored_event(place, event) for place, event in pending]
 
-    def next_head(self, head: Item | None, deletes: Sequence[tuple[str, str]]) -> Item | None:
+    def build_next_head(self, head: Item | None, deletes: Sequence[tuple[str, str]]) -> Item | None:
         """Return the next head; None if one of the events is pending already."""
         before = head or {"id": HEAD, "scope": SCOPE, "version": 0, "items": {}, "events": {}, "order": []}
         items = before["items"] | self._items
         for kind, key in deletes:
-            items.pop(_key(kind, key), None)
+            items.pop(_build_key(kind, key), None)
         ids = [append_id for append_id, _ in self._events]
         if len(set(ids) - before["events"].keys()) < len(self._events):
             return None
@@ -185,27 +185,27 @@ class _Draft:
         return before | changed | {"version": int(before["version"]) + 1}
 
 
-def _key(kind: str, key: str) -> str:
+def _build_key(kind: str, key: str) -> str:
     return f"{kind}/{key}"
 
 
-def _size(item: Item) -> int:
+def _measure_size(item: Item) -> int:
     return len(json.dumps(item))
 
 
-def _stored_item(place: str, item: ports.CatalogItem) -> Item:
+def _build_stored_item(place: str, item: ports.CatalogItem) -> Item:
     """Return the stored form of an item; the definition is text, because Cosmos DB stores numbers as doubles."""
     times = {"createdAt": rfc3339(item.created_at), "updatedAt": rfc3339(item.updated_at)}
     members = {"kind": item.kind, "key": item.key, "origin": item.origin.value, "editedBy": item.edited_by}
     return {"id": place, "scope": SCOPE, **members, **times, "definition": json.dumps(item.definition)}
 
 
-def _stored_event(place: str, event: PendingEvent) -> Item:
+def _build_stored_event(place: str, event: PendingEvent) -> Item:
     members: dict[str, Any] = {"append": event.append_id, "target": event.target, "userId": event.user_id}
     return {"id": place, "scope": SCOPE, **members, "event": json.dumps(event.event)}
 
 
-def _item(item: Item) -> ports.CatalogItem:
+def _item_from_stored(item: Item) -> ports.CatalogItem:
     return ports.CatalogItem(
         kind=item["kind"],
         key=item["key"],
@@ -217,5 +217,5 @@ def _item(item: Item) -> ports.CatalogItem:
     )
 
 
-def _event(item: Item) -> PendingEvent:
+def _event_from_stored(item: Item) -> PendingEvent:
     return PendingEvent(item["append"], item["target"], item["userId"], json.loads(item["event"]))

@@ -68,12 +68,12 @@ class CosmosChainStore:
     async def tip(self, chain: ChainKey) -> Tip:
         # One point read, and one more for each segment that began since the last call.
         segment = self._newest.get(chain, 1)
-        head = await self._head(chain, segment)
+        head = await self._read_head(chain, segment)
         if head is None and segment > 1:
             segment = 1
-            head = await self._head(chain, segment)
+            head = await self._read_head(chain, segment)
         while head is not None and head.sealed:
-            next_head = await self._head(chain, head.segment + 1)
+            next_head = await self._read_head(chain, head.segment + 1)
             if next_head is None:
                 break
             head = next_head
@@ -90,8 +90,8 @@ class CosmosChainStore:
         """
         container = await self._account.container(chain.target)
         before = SegmentHead.from_tip(expected)
-        head = self._head_after(before, records)
-        operations = (_head_operation(chain, before, head), *_create_operations(chain, head, records))
+        head = self._compute_head_after(before, records)
+        operations = (_build_head_operation(chain, before, head), *_build_record_operations(chain, head, records))
         results = await self._send(container, operations, items.partition_key(chain, head.segment))
         self._remember(chain, head.segment)
         written = SegmentHead(head.segment, head.tip, head.size, head.sealed, str(results[0]["eTag"]))
@@ -159,7 +159,7 @@ class CosmosChainStore:
     async def close(self) -> None:
         await self._account.close()
 
-    def _head_after(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
+    def _compute_head_after(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
         """Return the head after an append, without its ETag."""
         last = records[-1]
         tip = Tip(last.sequence, last.hash, last.projection["Timestamp"])
@@ -172,7 +172,7 @@ class CosmosChainStore:
     async def _send(self, container: ContainerProxy, operations: Sequence[Operation], partition: str) -> Any:
         return await send(container, operations, partition, self.usage, time.monotonic() + THROTTLED_SECONDS)
 
-    async def _head(self, chain: ChainKey, segment: int) -> SegmentHead | None:
+    async def _read_head(self, chain: ChainKey, segment: int) -> SegmentHead | None:
         container = await self._account.container(chain.target)
         key = items.partition_key(chain, segment)
         try:
@@ -191,16 +191,16 @@ class CosmosChainStore:
         self._newest[chain] = max(segment, self._newest.get(chain, 1))
 
 
-def _head_operation(chain: ChainKey, before: SegmentHead | None, head: SegmentHead) -> Operation:
-    item = items.head_item(chain, head)
+def _build_head_operation(chain: ChainKey, before: SegmentHead | None, head: SegmentHead) -> Operation:
+    item = items.head_to_item(chain, head)
     if before is None or before.segment != head.segment:
         return ("create", (item,), {})
     return ("replace", (items.HEAD_ID, item), {"if_match_etag": before.etag})
 
 
-def _create_operations(chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]) -> list[Operation]:
+def _build_record_operations(chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]) -> list[Operation]:
     key = items.partition_key(chain, head.segment)
-    return [("create", (items.record_item(key, record),), {}) for record in records]
+    return [("create", (items.record_to_item(key, record),), {}) for record in records]
 
 
 class _PageReader:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from shared.errors import WorkspaceError
-from shared.provenance.hash_rule import record_id, sequence_of
+from shared.provenance.hash_rule import record_id, sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, Target, Tip
 from shared.provenance.records import parse_record, project_record
 
@@ -76,7 +76,7 @@ def partition_key(chain: ChainKey, segment: int) -> str:
     return f"{hashlib.sha256(chain.scope_key.encode()).hexdigest()}-{segment:06d}"
 
 
-def head_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
+def head_to_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
     """Return the item of a head; it has an ``append`` member because ``append`` is a unique key."""
     tip = {"sequence": head.tip.sequence, "hash": head.tip.hash, "timestamp": head.tip.timestamp}
     place = {"id": HEAD_ID, "chain": partition_key(chain, head.segment), "append": "", "scope": chain.scope_key}
@@ -91,23 +91,23 @@ def chain_from_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
 
 def batch_weight(canonical: bytes) -> int:
     """Return the maximum size of a record in a batch."""
-    return min(_escaped_size(canonical), _base64_size(canonical)) + _RECORD_OVERHEAD
+    return min(_measure_escaped(canonical), _measure_base64(canonical)) + _RECORD_OVERHEAD
 
 
 def estimate_stored_bytes(record: ChainRecord) -> int:
     """Estimate the size of a record in its segment, without the index."""
     fields = sum(len(name) + len(project_value(value)) for name, value in record.projection.items())
-    return min(_escaped_size(record.canonical), _base64_size(record.canonical)) + fields + _FRAME_BYTES
+    return min(_measure_escaped(record.canonical), _measure_base64(record.canonical)) + fields + _FRAME_BYTES
 
 
-def record_item(key: str, record: ChainRecord) -> dict[str, Any]:
+def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
     """Return the item of a record in a partition.
 
     The canonical bytes are stored as text, because Cosmos DB stores numbers as doubles. They are stored as base64 if
     escaping makes the text too long for an item.
     """
-    escaped = _escaped_size(record.canonical)
-    if escaped <= _MAX_TEXT_BYTES or escaped <= _base64_size(record.canonical):
+    escaped = _measure_escaped(record.canonical)
+    if escaped <= _MAX_TEXT_BYTES or escaped <= _measure_base64(record.canonical):
         content = {"text": record.canonical.decode()}
     else:
         content = {"base64": base64.b64encode(record.canonical).decode()}
@@ -118,10 +118,10 @@ def record_item(key: str, record: ChainRecord) -> dict[str, Any]:
 
 def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
     """Return the record of an item without validation; None if the id is not that of a record."""
-    sequence = sequence_of(item["id"])
+    sequence = sequence_from_record_id(item["id"])
     if sequence is None:
         return None
-    canonical = _canonical(item)
+    canonical = _parse_canonical(item)
     fields = item.get("p")
     restored = _restore_values(_to_texts(fields) if isinstance(fields, dict) else {}, canonical)
     return ChainRecord(sequence, canonical, str(item.get("hash", "")), str(item.get("append", "")), restored)
@@ -137,7 +137,7 @@ def project_value(value: str) -> str:
     return _DIGEST + hashlib.sha256(value.encode()).hexdigest()
 
 
-def _canonical(item: Mapping[str, Any]) -> bytes:
+def _parse_canonical(item: Mapping[str, Any]) -> bytes:
     text = item.get("text")
     if isinstance(text, str):
         return text.encode("utf-8", "surrogatepass")
@@ -172,10 +172,10 @@ def _to_int(value: object) -> int:
     return int(value) if isinstance(value, int | float | str) and str(value).isdecimal() else 0
 
 
-def _escaped_size(canonical: bytes) -> int:
+def _measure_escaped(canonical: bytes) -> int:
     # Canonical text contains no control characters, so JSON escapes only these two.
     return len(canonical) + canonical.count(b'"') + canonical.count(b"\\")
 
 
-def _base64_size(canonical: bytes) -> int:
+def _measure_base64(canonical: bytes) -> int:
     return (len(canonical) + 2) // 3 * 4

@@ -62,7 +62,7 @@ class CosmosConnectionStates:
             for connection, count in item.get("counts", {}).items():
                 counts[connection].append(count)
         return {
-            connection: _state(statuses.get(connection, _COUNTED_ONLY), counts[connection])
+            connection: _build_state(statuses.get(connection, _COUNTED_ONLY), counts[connection])
             for connection in sorted(statuses.keys() | counts.keys())
         }
 
@@ -105,7 +105,7 @@ def _count(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool
     return bool(new)
 
 
-def _state(status: str, counts: Sequence[Mapping[str, Any]]) -> ConnectionState:
+def _build_state(status: str, counts: Sequence[Mapping[str, Any]]) -> ConnectionState:
     last = max((count["last"] for count in counts), default="")
     received = sum(int(count["received"]) for count in counts)
     return ConnectionState(status, received, parse_rfc3339(last) if last else None)

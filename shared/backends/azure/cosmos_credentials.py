@@ -42,55 +42,55 @@ class CosmosCredentialStore:
         self._items = CosmosItemStore(account, CREDENTIALS, "CREDENTIALS_UNAVAILABLE", "the credential store")
 
     async def version(self) -> int:
-        return _version(await self._items.read(VERSION, SCOPE))
+        return _read_version(await self._items.read(VERSION, SCOPE))
 
     async def load(self) -> Credentials:
         for _ in range(ATTEMPTS):
             before = await self.version()
             items = await self._items.find(_ALL, SCOPE, scope=SCOPE)
             if (
-                max((_version(item) for item in items if item["id"] == VERSION), default=0)
+                max((_read_version(item) for item in items if item["id"] == VERSION), default=0)
                 == before
                 == await self.version()
             ):
-                return _credentials(before, items)
-        raise self._items.unavailable()
+                return _parse_credentials(before, items)
+        raise self._items.unavailable_error()
 
     async def add_key(self, key: ApiKey) -> None:
-        stored = _key_item(key)
+        stored = _key_to_item(key)
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
             before = await self._items.read(stored["id"], SCOPE)
             operation: Operation = ("create", (stored,), {})
             if before is not None:
                 if not _is_replaceable(before, key):
-                    raise self._items.unavailable()
+                    raise self._items.unavailable_error()
                 operation = ("replace", (stored["id"], stored), {"if_match_etag": before["_etag"]})
-            if await self._items.put(version, _next_version(version), [operation]) is not None:
+            if await self._items.put(version, _build_next_version(version), [operation]) is not None:
                 return
-        raise self._items.unavailable()
+        raise self._items.unavailable_error()
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
-        await self._revoke(f"{_KEY}{key_id}", await self._descendants([key_id]), at)
+        await self._revoke(f"{_KEY}{key_id}", await self._find_descendants([key_id]), at)
 
     async def touch_key(self, key_id: str, at: datetime) -> None:
-        await self._items.commit(SCOPE, [_set(f"{_KEY}{key_id}", "/lastUsedAt", rfc3339(at))])
+        await self._items.commit(SCOPE, [_build_set_operation(f"{_KEY}{key_id}", "/lastUsedAt", rfc3339(at))])
 
     async def add_token(self, token: IssuedToken) -> None:
-        if await self._items.put(None, _token_item(token)) is None:
-            raise self._items.unavailable()
+        if await self._items.put(None, _token_to_item(token)) is None:
+            raise self._items.unavailable_error()
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
-        item = await self._items.read(_TOKEN, _scope(token_id))
-        token = None if item is None else _token(item)
+        item = await self._items.read(_TOKEN, _build_scope(token_id))
+        token = None if item is None else _token_from_item(item)
         return token if token is not None and token.expires_at >= now() else None
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        item = await self._items.read(_TOKEN, _scope(token_id))
-        own = [] if item is None else [_token(item)]
-        await self._revoke("", [*own, *await self._descendants([token_id])], at)
+        item = await self._items.read(_TOKEN, _build_scope(token_id))
+        own = [] if item is None else [_token_from_item(item)]
+        await self._revoke("", [*own, *await self._find_descendants([token_id])], at)
 
-    async def _descendants(self, parents: Sequence[str]) -> list[IssuedToken]:
+    async def _find_descendants(self, parents: Sequence[str]) -> list[IssuedToken]:
         """Return the active tokens that were requested with these tokens or keys, and their descendants."""
         found: dict[str, IssuedToken] = {}
         unread = list(parents)
@@ -100,7 +100,7 @@ class CosmosCredentialStore:
                 names = [f"p{number}" for number in range(len(batch))]
                 text = f"SELECT * FROM c WHERE c.parent IN ({', '.join(f'@{name}' for name in names)})"  # noqa: S608  names
                 children += await self._items.find(text, **dict(zip(names, batch, strict=True)))
-            new = {token.token_id: token for token in map(_token, children) if token.token_id not in found}
+            new = {token.token_id: token for token in map(_token_from_item, children) if token.token_id not in found}
             found |= new
             unread = list(new)
         at = now()
@@ -113,31 +113,31 @@ class CosmosCredentialStore:
             stored = {item["id"]: item for item in await self._items.find(_ALL, SCOPE, scope=SCOPE)}
             changes: list[Operation] = []
             if key in stored and stored[key]["revokedAt"] is None:
-                changes.append(_set(key, "/revokedAt", rfc3339(at)))
-            revocations = [_revocation(token, at) for token in tokens]
+                changes.append(_build_set_operation(key, "/revokedAt", rfc3339(at)))
+            revocations = [_build_revocation(token, at) for token in tokens]
             changes += [("create", (item,), {}) for item in revocations if item["id"] not in stored]
             for batch in batched(changes, MAX_OPERATIONS - 1, strict=False):
-                version = await self._items.put(version, _next_version(version), batch)
+                version = await self._items.put(version, _build_next_version(version), batch)
                 if version is None:
                     break
             else:
                 return
-        raise self._items.unavailable()
+        raise self._items.unavailable_error()
 
 
-def _version(item: Item | None) -> int:
+def _read_version(item: Item | None) -> int:
     return int(item["version"]) if item else 0
 
 
-def _next_version(item: Item | None) -> Item:
-    return {"id": VERSION, "scope": SCOPE, "version": _version(item) + 1}
+def _build_next_version(item: Item | None) -> Item:
+    return {"id": VERSION, "scope": SCOPE, "version": _read_version(item) + 1}
 
 
-def _set(item_id: str, path: str, value: str) -> Operation:
+def _build_set_operation(item_id: str, path: str, value: str) -> Operation:
     return ("patch", (item_id, [{"op": "set", "path": path, "value": value}]), {})
 
 
-def _scope(token_id: str) -> str:
+def _build_scope(token_id: str) -> str:
     return f"{_TOKEN}-{token_id}"
 
 
@@ -147,7 +147,7 @@ def _is_replaceable(item: Item, key: ApiKey) -> bool:
     return is_unused and item["principal"] == key.principal and item["createdAt"] < rfc3339(key.created_at)
 
 
-def _key_item(key: ApiKey) -> Item:
+def _key_to_item(key: ApiKey) -> Item:
     secret = {"salt": base64.b64encode(key.salt).decode(), "digest": base64.b64encode(key.digest).decode()}
     instants = {
         "createdAt": key.created_at,
@@ -161,7 +161,7 @@ def _key_item(key: ApiKey) -> Item:
     return {"id": f"{_KEY}{key.key_id}", "scope": SCOPE, **secret, **named, **times}
 
 
-def _key(item: Item) -> ApiKey:
+def _key_from_item(item: Item) -> ApiKey:
     def instant(name: str) -> datetime | None:
         return None if item[name] is None else parse_rfc3339(item[name])
 
@@ -179,27 +179,27 @@ def _key(item: Item) -> ApiKey:
     )
 
 
-def _token_item(token: IssuedToken) -> Item:
-    place = {"id": _TOKEN, "scope": _scope(token.token_id), "ttl": _time_to_live(token)}
+def _token_to_item(token: IssuedToken) -> Item:
+    place = {"id": _TOKEN, "scope": _build_scope(token.token_id), "ttl": _compute_time_to_live(token)}
     named = {"token": token.token_id, "principal": token.principal, "parent": token.parent}
     return {**place, **named, "expiresAt": rfc3339(token.expires_at)}
 
 
-def _revocation(token: IssuedToken, at: datetime) -> Item:
-    place = {"id": f"{_REVOKED}{token.token_id}", "scope": SCOPE, "ttl": _time_to_live(token)}
+def _build_revocation(token: IssuedToken, at: datetime) -> Item:
+    place = {"id": f"{_REVOKED}{token.token_id}", "scope": SCOPE, "ttl": _compute_time_to_live(token)}
     return {**place, "expiresAt": rfc3339(token.expires_at), "revokedAt": rfc3339(at)}
 
 
-def _time_to_live(token: IssuedToken) -> int:
+def _compute_time_to_live(token: IssuedToken) -> int:
     return max(1, int((token.expires_at - now()).total_seconds()) + _CLOCK_SKEW_SECONDS)
 
 
-def _token(item: Item) -> IssuedToken:
+def _token_from_item(item: Item) -> IssuedToken:
     return IssuedToken(item["token"], item["principal"], parse_rfc3339(item["expiresAt"]), item["parent"])
 
 
-def _credentials(version: int, items: Sequence[Item]) -> Credentials:
-    keys = (_key(item) for item in items if item["id"].startswith(_KEY))
+def _parse_credentials(version: int, items: Sequence[Item]) -> Credentials:
+    keys = (_key_from_item(item) for item in items if item["id"].startswith(_KEY))
     at = rfc3339(now())
     revoked = (item for item in items if item["id"].startswith(_REVOKED) and item["expiresAt"] >= at)
     ids: frozenset[Any] = frozenset(item["id"].removeprefix(_REVOKED) for item in revoked)

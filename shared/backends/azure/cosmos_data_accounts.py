@@ -101,7 +101,7 @@ class DataAccounts:
             WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` if it does not exist; UNAVAILABLE, THROTTLED or FORBIDDEN.
         """
         if table not in self._containers:
-            client = await self._client(table.place.store)
+            client = await self._get_or_open_client(table.place.store)
             container = client.get_database_client(table.place.database).get_container_client(table.container.name)
             try:
                 # The SDK caches the partition key of the reply.
@@ -130,7 +130,7 @@ class DataAccounts:
             self._credential = app_identity(self._client_id)
         return self._credential
 
-    async def _client(self, store: str) -> CosmosClient:
+    async def _get_or_open_client(self, store: str) -> CosmosClient:
         if store not in self._clients:
             async with self._opening:
                 if store not in self._clients:

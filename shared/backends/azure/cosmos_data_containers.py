@@ -53,48 +53,48 @@ class CosmosContainerStore:
             await self._clients.popitem()[1].close()
 
     async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
-        account = self._account(place)
+        account = self._find_account(place)
         with _convert_errors():
-            listed = self._client(account).sql_resources.list_sql_containers(
+            listed = self._get_or_open_client(account).sql_resources.list_sql_containers(
                 account.group, account.name, place.database
             )
-            found = [_container(result) async for result in listed]
+            found = [_container_from_result(result) async for result in listed]
         return sorted(found, key=lambda container: container.name)
 
     async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
-        account = self._account(place)
+        account = self._find_account(place)
         with _convert_errors():
             try:
-                found = await self._client(account).sql_resources.get_sql_container(
+                found = await self._get_or_open_client(account).sql_resources.get_sql_container(
                     account.group, account.name, place.database, name
                 )
             except ResourceNotFoundError:
                 return None
-        return _container(found)
+        return _container_from_result(found)
 
     async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
         # The request below would change an existing container.
         if await self.find(place, container.name) is not None:
             raise container_exists()
-        account = self._account(place)
+        account = self._find_account(place)
         key = ContainerPartitionKey(paths=[container.partition_key_path], kind="Hash", version=_HASH_VERSION)
         resource = SqlContainerResource(id=container.name, partition_key=key)
         wanted = SqlContainerCreateUpdateParameters(properties=SqlContainerCreateUpdateProperties(resource=resource))
         with _convert_errors():
-            poller = await self._client(account).sql_resources.begin_create_update_sql_container(
+            poller = await self._get_or_open_client(account).sql_resources.begin_create_update_sql_container(
                 account.group, account.name, place.database, container.name, wanted, polling_interval=POLL_SECONDS
             )
             async with asyncio.timeout(CREATE_SECONDS):
                 await poller.result()
 
-    def _account(self, place: DatabasePlace) -> DataAccount:
+    def _find_account(self, place: DatabasePlace) -> DataAccount:
         account = self._accounts.accounts.get(place.store)
         if account is None:
             _LOG.error("a store has no account in DATA_STORE_ACCOUNTS", extra=logs.fields(store=place.store))
             raise unavailable()
         return account
 
-    def _client(self, account: DataAccount) -> CosmosDBManagementClient:
+    def _get_or_open_client(self, account: DataAccount) -> CosmosDBManagementClient:
         if account.subscription not in self._clients:
             credential = self._accounts.credential()
             # A reply with Retry-After is passed on to the caller.
@@ -107,7 +107,7 @@ class CosmosContainerStore:
         return self._clients[account.subscription]
 
 
-def _container(result: SqlContainerGetResults) -> AccountContainer:
+def _container_from_result(result: SqlContainerGetResults) -> AccountContainer:
     resource = result.properties.resource if result.properties else None
     if resource is None:
         raise unavailable()

@@ -44,15 +44,15 @@ def http_status(error: Exception) -> int | None:
 _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
     HTTPStatus.TOO_MANY_REQUESTS: lambda error: throttled(throttle_delay(error) or 0),
     HTTPStatus.FORBIDDEN: lambda error: (
-        unavailable() if _sub_status(error) in _REGION_SUB_STATUSES else data_plane_forbidden()
+        unavailable() if _read_sub_status(error) in _REGION_SUB_STATUSES else data_plane_forbidden()
     ),
     HTTPStatus.UNAUTHORIZED: lambda _: data_plane_forbidden(),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: lambda _: document_too_large(),
     HTTPStatus.NOT_FOUND: lambda error: (
-        table_not_found() if _sub_status(error) == _NO_CONTAINER else document_not_found()
+        table_not_found() if _read_sub_status(error) == _NO_CONTAINER else document_not_found()
     ),
     HTTPStatus.PRECONDITION_FAILED: lambda _: precondition_failed_error(),
-    HTTPStatus.BAD_REQUEST: lambda _: _invalid_document(),
+    HTTPStatus.BAD_REQUEST: lambda _: _invalid_document_error(),
 }
 
 
@@ -64,13 +64,13 @@ def error_from_rejection(error: Exception) -> WorkspaceError | None:
     return unavailable() if was_never_sent(error) else None
 
 
-async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, *, patient: bool = False) -> T:
+async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, *, retry_throttled: bool = False) -> T:
     """Return the result of a read, retried after transient failures.
 
     Args:
         read: sends the request.
         usage: counters.
-        patient: wait when the account throttles, instead of passing THROTTLED on to the caller.
+        retry_throttled: wait when the account throttles, instead of passing THROTTLED on to the caller.
 
     Raises:
         WorkspaceError: see :func:`error_from_rejection`; UNAVAILABLE after the last attempt.
@@ -83,7 +83,7 @@ async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, *,
             failures += 1
             delay = throttle_delay(error)
             rejection = error_from_rejection(error)
-            if rejection is not None and not (patient and delay is not None) and not was_never_sent(error):
+            if rejection is not None and not (retry_throttled and delay is not None) and not was_never_sent(error):
                 raise rejection from error
             if failures >= ATTEMPTS or isinstance(error, ClientAuthenticationError) or not is_transient(error):
                 _LOG.warning("a read failed", extra=logs.fields(status=http_status(error)), exc_info=error)
@@ -137,11 +137,11 @@ async def backoff(failures: int, least_seconds: float) -> None:
     await asyncio.sleep(least_seconds + random.random() * longest)  # noqa: S311  jitter is no secret
 
 
-def _sub_status(error: Exception) -> int:
+def _read_sub_status(error: Exception) -> int:
     found: Any = getattr(error, "sub_status", None) if isinstance(error, CosmosHttpResponseError) else None
     return int(found or 0)
 
 
-def _invalid_document() -> WorkspaceError:
+def _invalid_document_error() -> WorkspaceError:
     detail = "The account rejects the document: the partition key path of its container may differ from the catalog's."
     return WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail, errors=[{"field": "body", "message": detail}])

@@ -56,14 +56,14 @@ class CosmosDocumentStore:
         await self._accounts.close()
 
     async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
-        async with self._container(table) as container:
-            found = await self._item(container, key)
-        return None if found is None else StoredDocument(_text(found), str(found["_etag"]))
+        async with self._open_container(table) as container:
+            found = await self._read_item(container, key)
+        return None if found is None else StoredDocument(_to_text(found), str(found["_etag"]))
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
-        marked = _mark(text)
+        marked = _add_write_id(text)
         retries = WriteRetries(self._usage)
-        async with self._container(table) as container:
+        async with self._open_container(table) as container:
             while True:
                 try:
                     return str((await container.create_item(marked, response_hook=self._usage.count_reply))["_etag"])
@@ -78,13 +78,13 @@ class CosmosDocumentStore:
                     raise document_exists()
 
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
-        marked = _mark(text)
+        marked = _add_write_id(text)
 
         def find_outcome(found: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
             is_mine = uncertain and found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]
             return str(found["_etag"]) if is_mine and found is not None else None
 
-        async with self._container(table) as container:
+        async with self._open_container(table) as container:
 
             async def send(etag: str) -> str:
                 replaced = await container.replace_item(
@@ -110,12 +110,12 @@ class CosmosDocumentStore:
             before.add(str(found["_rid"]))
             return None
 
-        async with self._container(table) as container:
+        async with self._open_container(table) as container:
 
             async def send(etag: str) -> str:
                 await container.delete_item(
                     key.id,
-                    _partition(key.partition),
+                    _to_partition(key.partition),
                     etag=etag,
                     match_condition=MatchConditions.IfNotModified,
                     response_hook=self._usage.count_reply,
@@ -130,18 +130,18 @@ class CosmosDocumentStore:
     ) -> DocumentPage:
         texts: list[bytes] = []
         size, position = 0, after
-        async with self._container(table) as container:
+        async with self._open_container(table) as container:
             while len(texts) < limit and size < PAGE_BYTES:
-                items, position = await self._page(
-                    container, None if all_partitions else _partition(partition), limit - len(texts), position
+                items, position = await self._read_page(
+                    container, None if all_partitions else _to_partition(partition), limit - len(texts), position
                 )
-                texts += map(_text, items)
+                texts += map(_to_text, items)
                 size += sum(map(len, texts[len(texts) - len(items) :]))
                 if position is None:
                     break
         return DocumentPage(tuple(texts), position)
 
-    async def _page(
+    async def _read_page(
         self, container: ContainerProxy, partition: Any, count: int, after: str | None
     ) -> tuple[Items, str | None]:
         async def read() -> tuple[Items, str | None]:
@@ -182,7 +182,7 @@ class CosmosDocumentStore:
         etag, retries = None if read_first else if_match, WriteRetries(self._usage)
         while True:
             if etag is None:
-                read = self._read_after_write if retries.uncertain else self._item
+                read = self._read_after_write if retries.uncertain else self._read_item
                 found = await read(container, key)
                 result = find_outcome(found, retries.uncertain)
                 if result is not None:
@@ -198,15 +198,17 @@ class CosmosDocumentStore:
                 await retries.wait_after(error, conditional=if_match is not None)
                 etag = None
 
-    async def _item(self, container: ContainerProxy, key: DocumentKey, *, patient: bool = False) -> Item | None:
+    async def _read_item(
+        self, container: ContainerProxy, key: DocumentKey, *, retry_throttled: bool = False
+    ) -> Item | None:
         async def read() -> Item:
             found: Item = await container.read_item(
-                key.id, _partition(key.partition), response_hook=self._usage.count_reply
+                key.id, _to_partition(key.partition), response_hook=self._usage.count_reply
             )
             return found
 
         try:
-            return await retry_read(read, self._usage, patient=patient)
+            return await retry_read(read, self._usage, retry_throttled=retry_throttled)
         except WorkspaceError as error:
             if error.code == document_not_found().code:
                 return None
@@ -219,12 +221,12 @@ class CosmosDocumentStore:
             WorkspaceError: UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` if the item cannot be read.
         """
         try:
-            return await self._item(container, key, patient=True)
+            return await self._read_item(container, key, retry_throttled=True)
         except WorkspaceError as error:
             raise outcome_unknown() from error
 
     @asynccontextmanager
-    async def _container(self, table: Table) -> AsyncIterator[ContainerProxy]:
+    async def _open_container(self, table: Table) -> AsyncIterator[ContainerProxy]:
         try:
             yield await self._accounts.container(table)
         except WorkspaceError as error:
@@ -233,12 +235,12 @@ class CosmosDocumentStore:
             raise
 
 
-def _mark(text: bytes) -> dict[str, Any]:
+def _add_write_id(text: bytes) -> dict[str, Any]:
     document: dict[str, Any] = orjson.loads(text)
     return {**document, WRITE_MARK: uuid.uuid4().hex}
 
 
-def _text(item: Item) -> bytes:
+def _to_text(item: Item) -> bytes:
     document = {name: value for name, value in item.items() if name not in SYSTEM_MEMBERS}
     try:
         return orjson.dumps(document)
@@ -247,7 +249,7 @@ def _text(item: Item) -> bytes:
         return json.dumps(document, separators=(",", ":")).encode()
 
 
-def _partition(value: PartitionValue) -> Any:
+def _to_partition(value: PartitionValue) -> Any:
     if isinstance(value, Missing):
         return NonePartitionKeyValue
     return NullPartitionKeyValue if value is None else value

@@ -27,23 +27,23 @@ class CosmosJobStore:
         self._items = CosmosItemStore(account, DOWNLOADS, "DOWNLOADS_UNAVAILABLE", "the store of downloads")
 
     async def create(self, job: Job) -> None:
-        if await self._items.put(None, _item(job)) is None:
-            raise self._items.unavailable()
+        if await self._items.put(None, _job_to_item(job)) is None:
+            raise self._items.unavailable_error()
 
     async def get(self, job_id: str) -> Job | None:
         item = await self._items.read(job_id, job_id)
-        return None if item is None else _job(item)
+        return None if item is None else _job_from_item(item)
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
         def change_item(before: Item | None) -> Item | None:
-            return None if before is None else _item(change(_job(before)))
+            return None if before is None else _job_to_item(change(_job_from_item(before)))
 
         item = await self._items.change(job_id, job_id, change_item)
-        return None if item is None else _job(item)
+        return None if item is None else _job_from_item(item)
 
     async def list_owned(self, owner: str) -> Sequence[Job]:
         found = await self._items.find("SELECT * FROM c WHERE c.owner = @owner", owner=owner)
-        jobs = sorted(map(_job, found), key=lambda job: job.id)
+        jobs = sorted(map(_job_from_item, found), key=lambda job: job.id)
         return sorted(jobs, key=lambda job: job.created_at, reverse=True)
 
     async def list_expired(self, at: datetime) -> Sequence[str]:
@@ -55,7 +55,7 @@ class CosmosJobStore:
         await self._items.delete(job_id, job_id)
 
 
-def _item(job: Job) -> Item:
+def _job_to_item(job: Job) -> Item:
     text = job.model_dump_json()
     content = {"job": text}
     if len(text) > LONG_BYTES:
@@ -63,6 +63,6 @@ def _item(job: Job) -> Item:
     return {"id": job.id, "owner": job.owner, "expiresAt": rfc3339(job.expires_at), **content}
 
 
-def _job(item: Item) -> Job:
+def _job_from_item(item: Item) -> Job:
     text = item["job"] if "job" in item else zlib.decompress(base64.b64decode(item["packed"]))
     return Job.model_validate_json(text)

@@ -23,13 +23,13 @@ class CosmosIdempotencyStore:
     """
 
     def __init__(self, account: CosmosAccount) -> None:
-        self._items = _item_store(account)
+        self._items = _create_item_store(account)
 
     async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
         item_id = f"key-{key}"
 
         def change(before: Item | None) -> Item | None:
-            return _claim_item(item_id, wanted, at) if _is_free(before, forget_before) else None
+            return _claim_to_item(item_id, wanted, at) if _is_free(before, forget_before) else None
 
         item = await self._items.change(item_id, item_id, change)
         return _claim_from_item(item) if item else wanted
@@ -49,7 +49,7 @@ class CosmosReplyStore:
     """
 
     def __init__(self, account: CosmosAccount) -> None:
-        self._items = _item_store(account)
+        self._items = _create_item_store(account)
 
     async def begin(
         self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
@@ -58,7 +58,7 @@ class CosmosReplyStore:
 
         def change(before: Item | None) -> Item | None:
             free = before is None or _is_free(before, forget_before)
-            item: Item = _claim_item(item_id, wanted, at) | _FREE if free or before is None else before
+            item: Item = _claim_to_item(item_id, wanted, at) | _FREE if free or before is None else before
             is_taken = "answer" in item or item["leasedUntil"] >= rfc3339(at)
             if is_taken or item["fingerprint"] != wanted.fingerprint:
                 return None
@@ -100,11 +100,11 @@ class CosmosReplyStore:
         return has_lease
 
 
-def _item_store(account: CosmosAccount) -> CosmosItemStore:
+def _create_item_store(account: CosmosAccount) -> CosmosItemStore:
     return CosmosItemStore(account, REQUESTS, "IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys")
 
 
-def _claim_item(item_id: str, claim: Claim, at: datetime) -> Item:
+def _claim_to_item(item_id: str, claim: Claim, at: datetime) -> Item:
     return {"id": item_id, "fingerprint": claim.fingerprint, "appendId": claim.append_id, "madeAt": rfc3339(at)}
 
 

@@ -29,7 +29,7 @@ from shared.backends.azure.cosmos_requests import Operation, ReadRetries, retry_
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 
-PATIENCE_SECONDS: Final = 10.0
+RETRY_SECONDS: Final = 10.0
 MAX_OPERATIONS: Final = 100
 REMEMBERED_WRITES: Final = 8
 """Writers that may succeed between a write whose reply was lost and its next attempt."""
@@ -49,7 +49,7 @@ class CosmosItemStore:
         definition: the container.
         code: code of the UNAVAILABLE error.
         store: name of the store in that error.
-        patience_seconds: how long a change is retried.
+        retry_seconds: how long a change is retried.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class CosmosItemStore:
         code: str,
         store: str,
         *,
-        patience_seconds: float = PATIENCE_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         self._account = account
         self._definition = definition
         self._code = code
         self._name = store
-        self._patience = patience_seconds
+        self._retry_seconds = retry_seconds
 
     async def read(self, item_id: str, partition: str) -> Item | None:
         """Return an item by a point read; None if it does not exist."""
@@ -79,7 +79,7 @@ class CosmosItemStore:
             except CosmosHttpResponseError as error:
                 # With a sub-status, the container is missing and not the item.
                 if getattr(error, "sub_status", None):
-                    raise self.unavailable() from error
+                    raise self.unavailable_error() from error
                 return None
 
     async def find(self, text: str, partition: str | None = None, **values: str) -> list[Item]:
@@ -122,7 +122,7 @@ class CosmosItemStore:
                 be called several times, and its exceptions are passed on.
             known: the item as this process wrote it last; saves a read if no other process has changed it.
         """
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._retry_seconds
         before = known or await self.read(item_id, partition)
         attempt = 0
         while True:
@@ -133,7 +133,7 @@ class CosmosItemStore:
             if stored is not None:
                 return stored
             if time.monotonic() > deadline:
-                raise self.unavailable()
+                raise self.unavailable_error()
             await _wait(attempt)
             attempt += 1
             before = await self.read(item_id, partition)
@@ -170,7 +170,7 @@ class CosmosItemStore:
         Raises:
             WorkspaceError: UNAVAILABLE; the outcome may be unknown.
         """
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._retry_seconds
         uncertain, attempt = False, 0
         async with self._convert_errors():
             container = await self._account.container(self._definition.name)
@@ -182,7 +182,7 @@ class CosmosItemStore:
                 except OutcomeUnknownError as error:
                     uncertain = True
                     if time.monotonic() > deadline:
-                        raise self.unavailable() from error
+                        raise self.unavailable_error() from error
                 await _wait(attempt)
                 attempt += 1
 
@@ -191,7 +191,7 @@ class CosmosItemStore:
         condition = {"if_match_etag": etag} if etag else {}
         await self.commit(partition, [("delete", (item_id,), condition)])
 
-    def unavailable(self) -> WorkspaceError:
+    def unavailable_error(self) -> WorkspaceError:
         """Return the error of a store that does not answer."""
         return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{self._name} does not answer at the moment; try again")
 
@@ -201,7 +201,7 @@ class CosmosItemStore:
         try:
             yield
         except WorkspaceError as error:
-            raise self.unavailable() from error
+            raise self.unavailable_error() from error
 
 
 def probes(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:

@@ -70,29 +70,29 @@ class CosmosPlaceStore:
         await self._change(principal, purpose, change)
 
     async def list_reservations(self, principal: str, purpose: Purpose) -> Sequence[QuotaReservation]:
-        item_id = _item_id(principal, purpose)
-        places = _places(await self._items.read(item_id, item_id))
+        item_id = _build_item_id(principal, purpose)
+        places = _places_from_item(await self._items.read(item_id, item_id))
         return sorted(places.values(), key=lambda place: (place.taken_at, place.id))
 
     async def _change(self, principal: str, purpose: Purpose, change: Callable[[_Places], _Places | None]) -> _Places:
         """Replace the places by the result of a function, None for no change; return the resulting places."""
-        item_id = _item_id(principal, purpose)
+        item_id = _build_item_id(principal, purpose)
 
         def change_item(before: Item | None) -> Item | None:
-            after = change(_places(before))
+            after = change(_places_from_item(before))
             if after is None:
                 return None
             members = {place.id: [place.taken_at, place.active, place.size] for place in after.values()}
             return {"id": item_id, "places": members}
 
-        return _places(await self._items.change(item_id, item_id, change_item))
+        return _places_from_item(await self._items.change(item_id, item_id, change_item))
 
 
-def _item_id(principal: str, purpose: Purpose) -> str:
+def _build_item_id(principal: str, purpose: Purpose) -> str:
     return f"places-{purpose}-{hashlib.sha256(principal.encode()).hexdigest()}"
 
 
-def _places(item: Mapping[str, Any] | None) -> _Places:
+def _places_from_item(item: Mapping[str, Any] | None) -> _Places:
     stored = {} if item is None else item["places"]
     return {
         place_id: QuotaReservation(place_id, float(taken_at), bool(active), int(size))

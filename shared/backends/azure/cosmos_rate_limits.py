@@ -18,7 +18,7 @@ from shared.rate_limits.ports import Lease, LeaseRequest
 BELIEVED_SECONDS: Final = 5.0
 """Age at which the active requests of another instance are ignored, because a killed instance never updates them."""
 
-PATIENCE_SECONDS: Final = 1.0
+TIMEOUT_SECONDS: Final = 1.0
 """Timeout of a lease; after it, the request is admitted."""
 
 _KNOWN: Final = 10_000
@@ -29,18 +29,18 @@ class CosmosLeaseStore:
 
     Args:
         account: the account that holds the container.
-        patience_seconds: timeout of a lease.
+        timeout_seconds: timeout of a lease.
     """
 
-    def __init__(self, account: CosmosAccount, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, account: CosmosAccount, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._items = CosmosItemStore(
             account,
             RATE_LIMITS,
             "RATE_LIMITS_UNAVAILABLE",
             "the store of rate limits",
-            patience_seconds=patience_seconds,
+            retry_seconds=timeout_seconds,
         )
-        self._patience = patience_seconds
+        self._timeout_seconds = timeout_seconds
         self._known: dict[str, Item] = {}
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
@@ -53,7 +53,7 @@ class CosmosLeaseStore:
             return {"id": place, **usage.to_members()}
 
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout_seconds):
                 item = await self._items.change(place, place, change, known=self._known.pop(place, None))
         except TimeoutError:
             detail = "the store of rate limits is slow"

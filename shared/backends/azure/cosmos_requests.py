@@ -19,7 +19,7 @@ from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 
 UNAVAILABLE: Final = "PROVENANCE_UNAVAILABLE"
 READ_ATTEMPTS: Final = 10
-READ_PATIENCE_SECONDS: Final = 30.0
+READ_RETRY_SECONDS: Final = 30.0
 """A failed read is not retried after this time: each reply that never arrives costs 10 s."""
 FIRST_BACKOFF_SECONDS: Final = 0.01
 LONGEST_BACKOFF_SECONDS: Final = 2.0
@@ -99,13 +99,13 @@ class ReadRetries:
             WorkspaceError: UNAVAILABLE if a retry cannot help or all attempts are used up.
         """
         self._failures += 1
-        is_late = time.monotonic() - self._since > READ_PATIENCE_SECONDS
+        is_late = time.monotonic() - self._since > READ_RETRY_SECONDS
         if not is_transient(error) or is_late or self._failures >= READ_ATTEMPTS:
             _LOG.warning("a read failed", extra=logs.fields(status=getattr(error, "status_code", None)), exc_info=error)
-            raise unavailable() from error
+            raise unavailable_error() from error
         self._usage.read_retries += 1
         longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**self._failures)
-        await asyncio.sleep(_retry_after_seconds(error) + random.random() * longest)  # noqa: S311  jitter is no secret
+        await asyncio.sleep(_read_retry_after(error) + random.random() * longest)  # noqa: S311  jitter is no secret
 
 
 async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage) -> T:
@@ -176,7 +176,7 @@ def error_from_batch(error: Exception, usage: CosmosUsage) -> Exception:
         return TipMovedError()
     if is_batch_result or status in _REJECTED or was_never_sent(error):
         _LOG.warning("a batch was rejected", extra=logs.fields(status=status, error=type(error).__name__))
-        return unavailable()
+        return unavailable_error()
     usage.unknown_outcomes += 1
     return OutcomeUnknownError(f"{type(error).__name__} {status or ''}".strip())
 
@@ -189,7 +189,7 @@ def throttle_delay(error: Exception) -> float | None:
         replies = error.operation_responses or []
         return max((float(reply.get("retryAfterMilliseconds") or 0) for reply in replies), default=0) / 1000
     if isinstance(error, CosmosHttpResponseError) and error.status_code == HTTPStatus.TOO_MANY_REQUESTS:
-        return _retry_after_seconds(error)
+        return _read_retry_after(error)
     return None
 
 
@@ -206,11 +206,11 @@ def was_never_sent(error: Exception) -> bool:
     return isinstance(error, ClientAuthenticationError) or isinstance(error.__cause__, ClientConnectorError)
 
 
-def unavailable(reason: str = "does not answer at the moment; try again") -> WorkspaceError:
+def unavailable_error(reason: str = "does not answer at the moment; try again") -> WorkspaceError:
     """Return the error of a request that wrote nothing."""
     return WorkspaceError(Kind.UNAVAILABLE, UNAVAILABLE, f"The audit log {reason}.")
 
 
-def _retry_after_seconds(error: Exception) -> float:
+def _read_retry_after(error: Exception) -> float:
     headers = getattr(error, "headers", None) or {}
     return float(headers.get("x-ms-retry-after-ms") or 0) / 1000

@@ -12,7 +12,7 @@ from azure.cosmos.aio import ContainerProxy
 from shared.backends.azure.cosmos_chain_items import LAST_SEQUENCE, partition_key
 from shared.backends.azure.cosmos_queries import query_items
 from shared.backends.azure.cosmos_requests import CosmosUsage, ReadRetries
-from shared.provenance.hash_rule import record_id, sequence_of
+from shared.provenance.hash_rule import record_id, sequence_from_record_id
 from shared.provenance.ports import ChainKey, Filters
 
 MAX_PAGE: Final = 1_000
@@ -55,15 +55,15 @@ class RecordQuery:
     def text(self) -> str:
         """The SQL text; the range of ids excludes the head."""
         order = "DESC" if self.descending else "ASC"
-        return f"SELECT {self.fields} FROM c WHERE {self._where} ORDER BY c.id {order}"  # noqa: S608  our own names
+        return f"SELECT {self.fields} FROM c WHERE {self._build_condition} ORDER BY c.id {order}"  # noqa: S608  our own names
 
     @property
     def count_text(self) -> str:
         """The SQL text that counts the matches."""
-        return f"SELECT VALUE COUNT(1) FROM c WHERE {self._where}"  # noqa: S608  our own names
+        return f"SELECT VALUE COUNT(1) FROM c WHERE {self._build_condition}"  # noqa: S608  our own names
 
     @property
-    def _where(self) -> str:
+    def _build_condition(self) -> str:
         return " AND ".join(("c.id BETWEEN @low AND @high", *self.conditions))
 
     @property
@@ -95,7 +95,7 @@ class RecordPartition:
                 async with aclosing(self._send(query.text, query)) as found:
                     async for item in found:
                         retries.reset()
-                        sequence = sequence_of(item["id"])
+                        sequence = sequence_from_record_id(item["id"])
                         if sequence is not None:
                             yield item
                             query = query.after(sequence)
@@ -108,17 +108,17 @@ class RecordPartition:
         """Return the highest sequence; 0 if there is no record."""
         async with aclosing(self.items(RecordQuery(fields="c.id", descending=True, page=1))) as items:
             async for item in items:
-                return sequence_of(item["id"]) or 0
+                return sequence_from_record_id(item["id"]) or 0
         return 0
 
     async def find_after_skipping(self, query: RecordQuery, count: int) -> int | None:
         """Return the sequence of the match after the first ``count`` ones; None if there is none."""
         while True:
             text = f"{query.text} OFFSET {min(int(count), _LARGEST_OFFSET)} LIMIT 1"
-            found = await self._values(text, query)
+            found = await self._query_values(text, query)
             if not found:
                 return None
-            sequence = sequence_of(found[0]["id"])
+            sequence = sequence_from_record_id(found[0]["id"])
             if sequence is not None:
                 return sequence
             # The id is not that of a record, although it sorts among those.
@@ -126,9 +126,9 @@ class RecordPartition:
 
     async def count(self, query: RecordQuery) -> int:
         """Return the number of matches."""
-        return int((await self._values(query.count_text, query))[0])
+        return int((await self._query_values(query.count_text, query))[0])
 
-    async def _values(self, text: str, query: RecordQuery) -> list[Any]:
+    async def _query_values(self, text: str, query: RecordQuery) -> list[Any]:
         retries = ReadRetries(self._usage)
         while True:
             try:
@@ -201,27 +201,27 @@ class Segments:
         appended in between could be missed.
         """
         if query.descending:
-            lasts = await self._last_sequences(chain, query.high)
+            lasts = await self._find_last_sequences(chain, query.high)
             for index in range(bisect_left(lasts, query.high), -1, -1):
-                part = _part(lasts, index, query)
+                part = _restrict_to_segment(lasts, index, query)
                 if part.low <= part.high:
-                    yield await self._partition(chain, index + 1), part
+                    yield await self._open_partition(chain, index + 1), part
             return
         index, low = 0, query.low
         while low <= query.high:
-            lasts = await self._last_sequences(chain, low)
+            lasts = await self._find_last_sequences(chain, low)
             index = max(index, bisect_left(lasts, low))
-            part = _part(lasts, index, query)
-            yield await self._partition(chain, index + 1), part
+            part = _restrict_to_segment(lasts, index, query)
+            yield await self._open_partition(chain, index + 1), part
             if index >= len(lasts):
                 return
             low, index = max(low, lasts[index] + 1), index + 1
 
-    async def _last_sequences(self, chain: ChainKey, sequence: int) -> list[int]:
+    async def _find_last_sequences(self, chain: ChainKey, sequence: int) -> list[int]:
         """Return the last sequences of finished segments, as far as a sequence requires."""
         lasts = self._lasts.get(chain, [])
         while not lasts or lasts[-1] < sequence:
-            last = await self._last_sequence(chain, lasts)
+            last = await self._find_last_sequence(chain, lasts)
             if last is None:
                 return lasts
             lasts = [*lasts, last]
@@ -230,21 +230,21 @@ class Segments:
             self._lasts[chain] = lasts
         return lasts
 
-    async def _last_sequence(self, chain: ChainKey, lasts: list[int]) -> int | None:
+    async def _find_last_sequence(self, chain: ChainKey, lasts: list[int]) -> int | None:
         """Return the last sequence of the next segment; None while the segment after it has no record."""
         segment = len(lasts) + 1
-        following = await (await self._partition(chain, segment + 1)).read_last_sequence()
+        following = await (await self._open_partition(chain, segment + 1)).read_last_sequence()
         if not following:
             return None
-        last = max(await (await self._partition(chain, segment)).read_last_sequence(), lasts[-1] if lasts else 0)
+        last = max(await (await self._open_partition(chain, segment)).read_last_sequence(), lasts[-1] if lasts else 0)
         # A lower sequence in the following segment is a forgery.
         return last if following > last else None
 
-    async def _partition(self, chain: ChainKey, segment: int) -> RecordPartition:
+    async def _open_partition(self, chain: ChainKey, segment: int) -> RecordPartition:
         return RecordPartition(await self._container(chain.target), partition_key(chain, segment), self._usage)
 
 
-def _part(lasts: list[int], index: int, query: RecordQuery) -> RecordQuery:
+def _restrict_to_segment(lasts: list[int], index: int, query: RecordQuery) -> RecordQuery:
     low = lasts[index - 1] + 1 if index else 1
     high = lasts[index] if index < len(lasts) else LAST_SEQUENCE
     return query.restrict(low, high)

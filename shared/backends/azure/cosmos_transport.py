@@ -70,13 +70,13 @@ def request_attributes(method: str, path: str, headers: Mapping[str, str]) -> di
     attributes: dict[str, str | int] = {
         "db.system.name": SYSTEM,
         "azure.cosmosdb.connection.mode": "gateway",
-        "db.operation.name": _operation(method, segments, headers),
+        "db.operation.name": _name_operation(method, segments, headers),
     }
     optional = {"db.namespace": names.get("dbs"), "db.collection.name": names.get("colls")}
     return attributes | {name: value for name, value in optional.items() if value}
 
 
-def _operation(method: str, segments: list[str], headers: Mapping[str, str]) -> str:
+def _name_operation(method: str, segments: list[str], headers: Mapping[str, str]) -> str:
     kind = segments[(len(segments) - 1) // 2 * 2] if segments else _ACCOUNT
     if kind != "docs":
         return f"{method.lower()}_{kind}"
@@ -100,11 +100,13 @@ async def trace_request(request: aiohttp.ClientRequest, handler: aiohttp.ClientH
     with call_span(name, attributes) if attributes else nullcontext():
         reply = await handler(request)
         if attributes:
-            record_reply(_reply(reply), failed=reply.status >= _FIRST_SERVER_ERROR or reply.status in _FAILED)
+            record_reply(
+                _build_reply_attributes(reply), failed=reply.status >= _FIRST_SERVER_ERROR or reply.status in _FAILED
+            )
         return reply
 
 
-def _reply(reply: aiohttp.ClientResponse) -> dict[str, str | int | float]:
+def _build_reply_attributes(reply: aiohttp.ClientResponse) -> dict[str, str | int | float]:
     attributes: dict[str, str | int | float] = {"db.response.status_code": str(reply.status)}
     charge, sub_status = reply.headers.get("x-ms-request-charge"), reply.headers.get("x-ms-substatus")
     if charge:

@@ -65,7 +65,7 @@ class EventHubsSender:
         for message in messages:
             by_key.setdefault(message.partition_key, []).append(message)
         try:
-            producer = self._producer(hub)
+            producer = self._get_or_connect_producer(hub)
             async with asyncio.timeout(self._seconds):
                 for key, group in by_key.items():
                     await _send_group(producer, key, group)
@@ -82,7 +82,7 @@ class EventHubsSender:
         for producer in producers.values():
             await producer.close()
 
-    def _producer(self, hub: str) -> Producer:
+    def _get_or_connect_producer(self, hub: str) -> Producer:
         if hub not in self._producers:
             self._producers[hub] = self._connect(hub)
         return self._producers[hub]
@@ -103,14 +103,14 @@ class _ProducerWithCredential:
     """A producer that also closes its credential."""
 
     def __init__(self, producer: Producer, credential: Any) -> None:
-        self._producer = producer
+        self._get_or_connect_producer = producer
         self._credential = credential
         self.create_batch = producer.create_batch
         self.send_batch = producer.send_batch
 
     async def close(self) -> None:
         """Close the connection and the credential."""
-        await self._producer.close()
+        await self._get_or_connect_producer.close()
         await self._credential.close()
 
 
@@ -121,11 +121,11 @@ async def _send_group(producer: Producer, key: str, messages: Sequence[HubMessag
     for message in messages:
         event = EventData(message.body)
         event.properties.update(message.properties)
-        if not _add(batch, event):
+        if not _try_add(batch, event):
             if len(batch):
                 await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
                 batch = await producer.create_batch(partition_key=key)
-            if not _add(batch, event):
+            if not _try_add(batch, event):
                 raise WorkspaceError(
                     Kind.TOO_LARGE, "MESSAGE_TOO_LARGE", "A message is larger than the event hub allows."
                 )
@@ -133,7 +133,7 @@ async def _send_group(producer: Producer, key: str, messages: Sequence[HubMessag
         await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
 
 
-def _add(batch: Any, event: Any) -> bool:
+def _try_add(batch: Any, event: Any) -> bool:
     """Add an event to a batch if it fits; the SDK raises ValueError if it does not."""
     try:
         batch.add(event)

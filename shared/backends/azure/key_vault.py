@@ -81,10 +81,10 @@ class Vault:
             AzureError: the vault does not answer or has no such key.
             ValueError: the key is not a P-256 key.
         """
-        with _span("list versions"):
+        with _trace_call("list versions"):
             listed = self._open().list_properties_of_key_versions(name)
             enabled = [properties.version async for properties in listed if properties.enabled]
-            found = [await self._version(name, version) for version in enabled if version]
+            found = [await self._load_version(name, version) for version in enabled if version]
         return sorted(found, key=lambda version: (version.created_at, version.version))
 
     async def sign(self, name: str, version: str, message: bytes) -> bytes:
@@ -98,7 +98,7 @@ class Vault:
             signer = self._open().get_cryptography_client(name, key_version=version)
             self._signers[name, version] = signer
         digest = hashlib.sha256(message).digest()
-        with _span("sign"):
+        with _trace_call("sign"):
             return (await signer.sign(SignatureAlgorithm.es256, digest)).signature
 
     async def check(self, name: str) -> None:
@@ -107,7 +107,7 @@ class Vault:
         Raises:
             AzureError: the vault does not answer or has no such key.
         """
-        with _span("get"):
+        with _trace_call("get"):
             await self._open().get_key(name)
 
     async def close(self) -> None:
@@ -120,12 +120,12 @@ class Vault:
         if credential is not None:
             await credential.close()
 
-    async def _version(self, name: str, version: str) -> KeyVersion:
+    async def _load_version(self, name: str, version: str) -> KeyVersion:
         # The key of a version never changes.
         if (name, version) not in self._known:
             key = await self._open().get_key(name, version)
             created_at = key.properties.created_on or datetime.fromtimestamp(0, UTC)
-            self._known[name, version] = KeyVersion(version, created_at, _public(key))
+            self._known[name, version] = KeyVersion(version, created_at, _to_public_key(key))
         return self._known[name, version]
 
     def _open(self) -> KeyClient:
@@ -153,11 +153,11 @@ async def call_vault[T](work: Callable[[], Awaitable[T]], code: str, key: str) -
         raise WorkspaceError(Kind.UNAVAILABLE, code, detail) from error
 
 
-def _span(operation: str) -> AbstractContextManager[None]:
+def _trace_call(operation: str) -> AbstractContextManager[None]:
     return call_span(f"{operation} key", {"az.namespace": "Microsoft.KeyVault", "workspace.vault.operation": operation})
 
 
-def _public(key: KeyVaultKey) -> ec.EllipticCurvePublicKey:
+def _to_public_key(key: KeyVaultKey) -> ec.EllipticCurvePublicKey:
     material = key.key
     x, y = getattr(material, "x", None), getattr(material, "y", None)
     if getattr(material, "crv", None) != _CURVE or not x or not y:

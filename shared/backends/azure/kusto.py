@@ -124,7 +124,7 @@ class KustoEngine:
         started = time.perf_counter()
         try:
             async with asyncio.timeout(query.timeout_seconds + self._margin_seconds):
-                reply = await self._connect().execute_query(self._database, query.text, _properties(query))
+                reply = await self._connect().execute_query(self._database, query.text, _build_properties(query))
             table = reply.primary_results[0]
             _reject_partial(reply, table.raw_rows)
         except KustoThrottlingError as error:
@@ -132,18 +132,18 @@ class KustoEngine:
         except KustoServiceError as error:
             _raise_failure(error, query)
         except TimeoutError as error:
-            raise _timed_out(query) from error
+            raise _timeout_error(query) from error
         except KustoAuthenticationError as error:
             _LOG.warning("no token for the query engine", extra=logs.fields(error=type(error.exception).__name__))
-            raise _unavailable() from error
+            raise _unavailable_error() from error
         except RecursionError:
             raise invalid("query", "a value of the result is nested too deeply", code="QUERY_INVALID") from None
         except (OSError, ValueError, LookupError, TypeError) as error:
             # The SDK raises these if the reply is not a Kusto reply.
-            raise _unavailable() from error
+            raise _unavailable_error() from error
         columns = tuple(Column(column.column_name, column.column_type) for column in table.columns)
         elapsed = (time.perf_counter() - started) * 1000
-        return EngineResult(columns, table.raw_rows, _engine_ms(reply, elapsed), _computed_at(reply))
+        return EngineResult(columns, table.raw_rows, _parse_engine_ms(reply, elapsed), _parse_computed_at(reply))
 
     async def ping(self) -> None:
         await self.execute(EngineQuery("print ok = true", {}, 1, 10))
@@ -159,12 +159,12 @@ class KustoEngine:
 
     def _connect(self) -> KustoClient:
         if self._client is None:
-            connection, self._credential = _connection(self._uri, self._identity_client_id)
+            connection, self._credential = _build_connection(self._uri, self._identity_client_id)
             self._client = _StrictKustoClient(connection)
         return self._client
 
 
-def _connection(
+def _build_connection(
     uri: str, identity_client_id: str
 ) -> "tuple[KustoConnectionStringBuilder, DefaultAzureCredential | None]":
     parts = urlsplit(uri)
@@ -186,7 +186,7 @@ def _connection(
     return KustoConnectionStringBuilder.with_async_token_provider(uri, token), credential
 
 
-def _properties(query: EngineQuery) -> ClientRequestProperties:
+def _build_properties(query: EngineQuery) -> ClientRequestProperties:
     properties = ClientRequestProperties()
     properties.client_request_id = f"oi;{logs.request_id.get() or 'background'}"
     for restriction in _RESTRICTIONS:
@@ -212,23 +212,23 @@ def _reject_partial(reply: KustoResponseDataSet, rows: list[Any]) -> None:
         raise KustoServiceError("; ".join(reply.get_exceptions()))
 
 
-def _computed_at(reply: KustoResponseDataSet) -> datetime | None:
+def _parse_computed_at(reply: KustoResponseDataSet) -> datetime | None:
     # The ExtendedProperties of a cached result state its origin: {"OriginalClientRequestId", "OriginalStartedOn"}.
-    for cells in _cells(reply, "@ExtendedProperties"):
+    for cells in _read_cells(reply, "@ExtendedProperties"):
         if cells.get("Key") == "ServerCache":
             return parse_rfc3339(json.loads(cells["Value"])["OriginalStartedOn"])
     return None
 
 
-def _cells(reply: KustoResponseDataSet, table_name: str) -> Iterator[dict[str, Any]]:
+def _read_cells(reply: KustoResponseDataSet, table_name: str) -> Iterator[dict[str, Any]]:
     for table in reply.tables:
         if table.table_name == table_name:
             names = [column.column_name for column in table.columns]
             yield from (dict(zip(names, row, strict=False)) for row in table.raw_rows)
 
 
-def _engine_ms(reply: KustoResponseDataSet, elapsed_ms: float) -> float:
-    for cells in _cells(reply, "QueryCompletionInformation"):
+def _parse_engine_ms(reply: KustoResponseDataSet, elapsed_ms: float) -> float:
+    for cells in _read_cells(reply, "QueryCompletionInformation"):
         if cells.get("EventTypeName") == "QueryResourceConsumption":
             return float(json.loads(cells["Payload"]).get("ExecutionTime", elapsed_ms / 1000)) * 1000
     return elapsed_ms
@@ -236,17 +236,17 @@ def _engine_ms(reply: KustoResponseDataSet, elapsed_ms: float) -> float:
 
 def _raise_failure(error: KustoServiceError, query: EngineQuery) -> NoReturn:
     if isinstance(error, KustoNetworkError):
-        raise (_timed_out(query) if isinstance(error.__cause__, TimeoutError) else _unavailable()) from error
+        raise (_timeout_error(query) if isinstance(error.__cause__, TimeoutError) else _unavailable_error()) from error
     failure = _parse_failure(error)
     if failure.status == HTTPStatus.GATEWAY_TIMEOUT or _contains_any(_TIMED_OUT, failure.code):
-        raise _timed_out(query) from error
+        raise _timeout_error(query) from error
     if _contains_any(_TOO_LARGE, failure.code):
         detail = "The query requires more memory or returns more rows than the engine allows."
         raise invalid("query", detail, code="QUERY_TOO_LARGE") from error
     if failure.is_caused_by_query:
-        raise _invalid_query(failure, query) from error
+        raise _invalid_query_error(failure, query) from error
     _LOG.warning("the query engine failed", extra=logs.fields(status=failure.status, engineCode=failure.code))
-    raise _unavailable() from error
+    raise _unavailable_error() from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +278,7 @@ def _parse_failure(error: KustoServiceError) -> _EngineFailure:
     return _EngineFailure(f"{one.code} {one.type}", one.description or one.message or "", status, permanent)
 
 
-def _invalid_query(failure: _EngineFailure, query: EngineQuery) -> WorkspaceError:
+def _invalid_query_error(failure: _EngineFailure, query: EngineQuery) -> WorkspaceError:
     code = "QUERY_NOT_READ_ONLY" if _contains_any(_READ_ONLY, failure.code) else "QUERY_INVALID"
     place = _POSITION.search(failure.message)
     if place is None:
@@ -294,13 +294,13 @@ def _contains_any(marks: tuple[str, ...], *texts: str) -> bool:
     return any(mark in text for mark in marks for text in texts)
 
 
-def _timed_out(query: EngineQuery) -> WorkspaceError:
+def _timeout_error(query: EngineQuery) -> WorkspaceError:
     return WorkspaceError(
         Kind.TIMEOUT, "QUERY_TIMEOUT", f"The query did not finish within {query.timeout_seconds} seconds."
     )
 
 
-def _unavailable() -> WorkspaceError:
+def _unavailable_error() -> WorkspaceError:
     return WorkspaceError(
         Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine does not reply.", retryAfter=5
     )

@@ -33,14 +33,14 @@ def start(connection_string: str, client_id: str = "", delay_seconds: float = DE
 
 def _install_providers(connection_string: str, client_id: str) -> None:
     try:
-        _set_providers(_options(connection_string, client_id))
+        _set_providers(_build_options(connection_string, client_id))
     except Exception as error:  # noqa: BLE001  the service works without
         _LOG.warning("cannot export to Azure Monitor", extra=logs.fields(error=type(error).__name__))
         return
     exporters.mark_providers_installed()
 
 
-def _options(connection_string: str, client_id: str) -> dict[str, Any]:
+def _build_options(connection_string: str, client_id: str) -> dict[str, Any]:
     # Data that cannot be sent is dropped and not stored on the instance's disk.
     options = {"connection_string": connection_string, "disable_offline_storage": True}
     if not client_id:

@@ -54,22 +54,22 @@ class VaultSigningKey:
 
     async def key_id(self) -> str:
         # The next signature must be made with the version of this id, even if the versions are read in between.
-        self._signs = signing_version(await self._current(), self._clock())
+        self._signs = signing_version(await self._read_current_versions(), self._clock())
         return compute_thumbprint(self._signs.public)
 
     async def sign(self, message: bytes) -> bytes:
-        version = self._signs or signing_version(await self._current(), self._clock())
+        version = self._signs or signing_version(await self._read_current_versions(), self._clock())
         return await call_vault(
             lambda: self._vault.sign(self._name, version.version, message), "SIGNING_KEY_UNAVAILABLE", _TOKEN_KEY
         )
 
     async def public_keys(self) -> Sequence[Mapping[str, Any]]:
-        versions, at = await self._current(), self._clock()
+        versions, at = await self._read_current_versions(), self._clock()
         signs = signing_version(versions, at)
         others = [version for version in published_versions(versions, at) if version is not signs]
         return [to_jwk(version.public) for version in (signs, *others)]
 
-    async def _current(self) -> list[KeyVersion]:
+    async def _read_current_versions(self) -> list[KeyVersion]:
         if time.monotonic() - self._read_at > FRESH_SECONDS:
             async with self._reading:
                 if time.monotonic() - self._read_at > FRESH_SECONDS:
@@ -132,24 +132,24 @@ class VaultNoteSigner:
         )
 
     async def public_key(self) -> bytes:
-        return _spki(await self._signing_version())
+        return _to_spki(await self._signing_version())
 
     async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
-        return [_spki(version) for version in await self._current(reload=reload)]
+        return [_to_spki(version) for version in await self._read_current_versions(reload=reload)]
 
     async def _signing_version(self) -> KeyVersion:
-        for version in await self._current():
+        for version in await self._read_current_versions():
             if self._wanted in ("", version.version):
                 return version
-        raise _no_enabled_version()
+        raise _no_enabled_version_error()
 
-    async def _current(self, *, reload: bool = False) -> list[KeyVersion]:
+    async def _read_current_versions(self, *, reload: bool = False) -> list[KeyVersion]:
         requested_at = time.monotonic()
         async with self._reading:
             if requested_at - self._read_at > FRESH_SECONDS or (reload and self._read_at < requested_at):
                 await self._read(reload=reload)
         if not self._versions:
-            raise _no_enabled_version()
+            raise _no_enabled_version_error()
         return self._versions
 
     async def _read(self, *, reload: bool) -> None:
@@ -164,9 +164,9 @@ class VaultNoteSigner:
         self._read_at = time.monotonic()
 
 
-def _spki(version: KeyVersion) -> bytes:
+def _to_spki(version: KeyVersion) -> bytes:
     return version.public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
-def _no_enabled_version() -> WorkspaceError:
+def _no_enabled_version_error() -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", f"{_NOTE_KEY} has no matching enabled version")

@@ -134,7 +134,7 @@ class WebPubSub:
     def _open(self) -> WebPubSubClient:
         if self._client is None:
             if not self._endpoint:
-                raise _unavailable("This deployment has no live stream; set WEB_PUBSUB_ENDPOINT.")
+                raise _unavailable_error("This deployment has no live stream; set WEB_PUBSUB_ENDPOINT.")
             self._client = self._connect()
         return self._client
 
@@ -169,11 +169,11 @@ class WebPubSub:
         from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _connect
 
         if self._access_key:
-            return AzureKeyCredential(self._access_key), _key_policy(self._access_key)
+            return AzureKeyCredential(self._access_key), _create_key_policy(self._access_key)
         return app_identity(self._client_id), None
 
 
-def _key_policy(access_key: str) -> Any:
+def _create_key_policy(access_key: str) -> Any:
     """Return the policy that signs calls with an access key; a token is reused for half of its lifetime."""
     import jwt  # noqa: PLC0415  see _connect
     from azure.core.pipeline import PipelineRequest  # noqa: PLC0415  see _connect
@@ -216,13 +216,13 @@ def _convert_errors() -> Iterator[None]:
             return
         _LOGGER.warning("the message service rejected a call", extra=fields(status=status))
         if status >= _SERVER_ERROR or status == _THROTTLED:
-            raise _unavailable("The message service does not answer.") from error
+            raise _unavailable_error("The message service does not answer.") from error
         raise WorkspaceError(
             Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service rejected the request."
         ) from error
     except (AzureError, OSError, TimeoutError) as error:
-        raise _unavailable("The message service does not answer.") from error
+        raise _unavailable_error("The message service does not answer.") from error
 
 
-def _unavailable(detail: str) -> WorkspaceError:
+def _unavailable_error(detail: str) -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", detail)

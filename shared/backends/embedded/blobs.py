@@ -59,7 +59,7 @@ class FolderBlobStore:
         await _convert_errors(lambda: shutil.copyfile(path, target))
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
-        found = _blobs(self._folder, "", prefix)
+        found = _list_blobs(self._folder, "", prefix)
 
         async def next_page() -> "list[Blob]":
             with open_blob_span("list", self._folder.name):
@@ -79,7 +79,7 @@ class FolderBlobStore:
 
     async def check(self) -> None:
         def attempt() -> None:
-            durable_files.write_draft(self._draft("check"), b"").unlink()
+            durable_files.write_draft(self._create_draft_path("check"), b"").unlink()
 
         await _convert_errors(attempt)
 
@@ -89,12 +89,12 @@ class FolderBlobStore:
     def _create(self, path: Path, content: bytes) -> bool:
         if path.exists():
             return False
-        draft = durable_files.write_draft(self._draft(path.name), content)
+        draft = durable_files.write_draft(self._create_draft_path(path.name), content)
         path.parent.mkdir(parents=True, exist_ok=True)
         return durable_files.create(path, draft, self._folder)
 
     def _upload(self, path: Path, source: Path) -> None:
-        draft = durable_files.write_draft(self._draft(path.name), b"")
+        draft = durable_files.write_draft(self._create_draft_path(path.name), b"")
         with draft.open("r+b") as file, source.open("rb") as content:
             shutil.copyfileobj(content, file, 1024 * 1024)
             file.flush()
@@ -103,7 +103,7 @@ class FolderBlobStore:
         draft.replace(path)
         durable_files.sync_folders(path, self._folder)
 
-    def _draft(self, name: str) -> Path:
+    def _create_draft_path(self, name: str) -> Path:
         if not self._swept:
             self._swept = True
             _remove_drafts(self._folder / DRAFTS)
@@ -130,7 +130,7 @@ def _is_segment(text: str) -> bool:
     return len(text.encode(errors="replace")) <= _MAX_SEGMENT_BYTES
 
 
-def _blobs(folder: Path, above: str, prefix: str) -> Iterator[Blob]:
+def _list_blobs(folder: Path, above: str, prefix: str) -> Iterator[Blob]:
     """Yield the blobs below a folder that match a prefix; folders sort by their name with a slash at the end."""
     try:
         with os.scandir(folder) as scanned:
@@ -142,12 +142,12 @@ def _blobs(folder: Path, above: str, prefix: str) -> Iterator[Blob]:
             continue
         if name.endswith("/"):
             if name.startswith(prefix) or prefix.startswith(name):
-                yield from _blobs(folder / entry.name, name, prefix)
+                yield from _list_blobs(folder / entry.name, name, prefix)
         elif name.startswith(prefix):
-            yield from _blob(name, entry)
+            yield from _read_blob_entry(name, entry)
 
 
-def _blob(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
+def _read_blob_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
     try:
         found = entry.stat()
     except FileNotFoundError:

@@ -36,7 +36,7 @@ class SqliteCatalogStore:
 
     async def version(self) -> int:
         with _convert_errors():
-            return await self._database.read(_version)
+            return await self._database.read(_read_version)
 
     async def load(self) -> StoredCatalog:
         with _convert_errors():
@@ -50,12 +50,15 @@ class SqliteCatalogStore:
         expected_version: int,
     ) -> int:
         def work(connection: sqlite3.Connection) -> int:
-            if _version(connection) != expected_version:
+            if _read_version(connection) != expected_version:
                 raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog was changed by someone else")
-            connection.executemany("INSERT OR REPLACE INTO catalog_items VALUES (?,?,?,?,?,?,?)", map(_item_row, puts))
+            connection.executemany(
+                "INSERT OR REPLACE INTO catalog_items VALUES (?,?,?,?,?,?,?)", map(_item_to_row, puts)
+            )
             connection.executemany("DELETE FROM catalog_items WHERE kind = ? AND key = ?", deletes)
             connection.executemany(
-                "INSERT INTO catalog_outbox (append_id, target, user_id, event) VALUES (?,?,?,?)", _event_rows(events)
+                "INSERT INTO catalog_outbox (append_id, target, user_id, event) VALUES (?,?,?,?)",
+                _events_to_rows(events),
             )
             connection.execute("INSERT OR REPLACE INTO catalog_version VALUES (1, ?)", (expected_version + 1,))
             return expected_version + 1
@@ -65,7 +68,7 @@ class SqliteCatalogStore:
 
     async def pending_events(self) -> Sequence[PendingEvent]:
         with _convert_errors():
-            return await self._database.read(_pending)
+            return await self._database.read(_read_pending_events)
 
     async def settle(self, append_ids: Sequence[str]) -> None:
         ids = [(append_id,) for append_id in append_ids]
@@ -81,7 +84,7 @@ def _convert_errors() -> AbstractContextManager[None]:
     return unavailable_on_failure("CATALOG_UNAVAILABLE", "the catalog")
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _read_version(connection: sqlite3.Connection) -> int:
     row = connection.execute("SELECT version FROM catalog_version").fetchone()
     return int(row[0]) if row else 0
 
@@ -100,18 +103,18 @@ def _load(connection: sqlite3.Connection) -> StoredCatalog:
         )
         for kind, key, definition, origin, created, updated, editor in rows
     )
-    return StoredCatalog(_version(connection), items)
+    return StoredCatalog(_read_version(connection), items)
 
 
-def _pending(connection: sqlite3.Connection) -> list[PendingEvent]:
+def _read_pending_events(connection: sqlite3.Connection) -> list[PendingEvent]:
     rows = connection.execute("SELECT append_id, target, user_id, event FROM catalog_outbox ORDER BY position")
     return [PendingEvent(append_id, target, user_id, json.loads(event)) for append_id, target, user_id, event in rows]
 
 
-def _item_row(item: CatalogItem) -> tuple[str, ...]:
+def _item_to_row(item: CatalogItem) -> tuple[str, ...]:
     times = rfc3339(item.created_at), rfc3339(item.updated_at)
     return item.kind, item.key, json.dumps(item.definition), item.origin, *times, item.edited_by
 
 
-def _event_rows(events: Iterable[PendingEvent]) -> Iterable[tuple[str, ...]]:
+def _events_to_rows(events: Iterable[PendingEvent]) -> Iterable[tuple[str, ...]]:
     return ((event.append_id, event.target, event.user_id, json.dumps(event.event)) for event in events)

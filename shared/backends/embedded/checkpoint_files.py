@@ -29,10 +29,10 @@ class FileCheckpointStore:
         self._folder = folder
 
     async def create(self, name: str, note: bytes) -> bool:
-        return await _convert_errors(lambda: _create(self._path(name), note, self._folder))
+        return await _convert_errors(lambda: _create(self._resolve_path(name), note, self._folder))
 
-    async def newest(self, prefix: str) -> StoredCheckpoint | None:
-        return await _convert_errors(lambda: self._newest(prefix))
+    async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
+        return await _convert_errors(lambda: self._find_newest(prefix))
 
     async def get(self, name: str) -> StoredCheckpoint | None:
         return await _convert_errors(lambda: self._get(name))
@@ -40,27 +40,27 @@ class FileCheckpointStore:
     async def save_state(self, name: str, state: bytes) -> None:
         await _convert_errors(lambda: _replace(self._folder / f"{name}.state", state))
 
-    async def state(self, name: str) -> bytes | None:
-        return await _convert_errors(lambda: _bytes(self._folder / f"{name}.state"))
+    async def load_state(self, name: str) -> bytes | None:
+        return await _convert_errors(lambda: _read_bytes(self._folder / f"{name}.state"))
 
-    def _newest(self, prefix: str) -> StoredCheckpoint | None:
+    def _find_newest(self, prefix: str) -> StoredCheckpoint | None:
         chain = self._folder / prefix
-        for millions in _descending(chain, _MILLIONS):
-            for thousands in _descending(chain / millions, _THOUSANDS - _MILLIONS):
+        for millions in _list_names_descending(chain, _MILLIONS):
+            for thousands in _list_names_descending(chain / millions, _THOUSANDS - _MILLIONS):
                 # A folder may be empty after a crash.
                 # A file in the folder of another size is ignored; otherwise it could hide the newest note.
-                for name in _descending(chain / millions / thousands, _SIZE_DIGITS):
+                for name in _list_names_descending(chain / millions / thousands, _SIZE_DIGITS):
                     if name.startswith(millions + thousands):
                         return self._get(f"{prefix}{name}")
         return None
 
-    def _path(self, name: str) -> Path:
+    def _resolve_path(self, name: str) -> Path:
         prefix, _, size = name.rpartition("/")
         return self._folder / prefix / size[:_MILLIONS] / size[_MILLIONS:_THOUSANDS] / size
 
     def _get(self, name: str) -> StoredCheckpoint | None:
-        path = self._path(name)
-        note = _bytes(path)
+        path = self._resolve_path(name)
+        note = _read_bytes(path)
         if note is None:
             return None
         return StoredCheckpoint(name, note, rfc3339(datetime.fromtimestamp(path.stat().st_mtime, UTC)))
@@ -74,7 +74,7 @@ async def _convert_errors[T](work: Callable[[], T]) -> T:
         raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error
 
 
-def _descending(folder: Path, digits: int) -> list[str]:
+def _list_names_descending(folder: Path, digits: int) -> list[str]:
     """Return the names with this number of digits, highest first."""
     try:
         names = os.listdir(folder)  # noqa: PTH208  names alone
@@ -91,7 +91,7 @@ def _replace(path: Path, content: bytes) -> None:
     durable_files.write_draft(path, content).replace(path)
 
 
-def _bytes(path: Path) -> bytes | None:
+def _read_bytes(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except FileNotFoundError:

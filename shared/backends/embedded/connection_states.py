@@ -52,7 +52,7 @@ class SqliteConnectionStates:
 
     async def states(self) -> Mapping[str, ConnectionState]:
         with unavailable_on_failure(*_NAMES):
-            return await self._database.read(_states)
+            return await self._database.read(_read_states)
 
     async def close(self) -> None:
         """Close the file."""
@@ -84,7 +84,7 @@ def _count(database: sqlite3.Connection, arrivals: ArrivedMessages, count: int, 
     )
 
 
-def _states(database: sqlite3.Connection) -> Mapping[str, ConnectionState]:
+def _read_states(database: sqlite3.Connection) -> Mapping[str, ConnectionState]:
     rows = database.execute("SELECT connection, status, messages_received, last_message FROM connection_states")
     return {
         connection: ConnectionState(status, received, parse_rfc3339(last) if last else None)

@@ -49,7 +49,7 @@ class SqliteCredentialStore:
 
     async def version(self) -> int:
         with _convert_errors():
-            return await self._database.read(_version)
+            return await self._database.read(_read_version)
 
     async def load(self) -> Credentials:
         with _convert_errors():
@@ -59,7 +59,7 @@ class SqliteCredentialStore:
         rights = None if key.rights is None else json.dumps(sorted(key.rights))
         row = (
             *(key.key_id, key.salt, key.digest, key.principal, key.name, rights),
-            *(_text(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
+            *(_format_time(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
         )
         await self._change(
             (_DELETE_UNUSED_KEY, (key.key_id, key.principal, rfc3339(key.created_at))), (_INSERT_KEY, row)
@@ -107,19 +107,21 @@ def _convert_errors() -> AbstractContextManager[None]:
     return unavailable_on_failure("CREDENTIALS_UNAVAILABLE", "the credential store")
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _read_version(connection: sqlite3.Connection) -> int:
     row = connection.execute("SELECT version FROM credential_version").fetchone()
     return int(row[0])
 
 
 def _load(connection: sqlite3.Connection) -> Credentials:
-    keys = (_key(row) for row in connection.execute("SELECT * FROM api_keys"))
+    keys = (_key_from_row(row) for row in connection.execute("SELECT * FROM api_keys"))
     sql = "SELECT token_id FROM issued_tokens WHERE revoked_at IS NOT NULL AND expires_at >= ?"
     revoked = connection.execute(sql, (rfc3339(now()),))
-    return Credentials(_version(connection), {key.key_id: key for key in keys}, frozenset(row[0] for row in revoked))
+    return Credentials(
+        _read_version(connection), {key.key_id: key for key in keys}, frozenset(row[0] for row in revoked)
+    )
 
 
-def _key(row: tuple[Any, ...]) -> ApiKey:
+def _key_from_row(row: tuple[Any, ...]) -> ApiKey:
     key_id, salt, digest, principal, name, rights, *instants = row
     created_at, expires_at, last_used_at, revoked_at = (text and parse_rfc3339(text) for text in instants)
     parsed_rights = None if rights is None else frozenset(AccessRight(right) for right in json.loads(rights))
@@ -128,5 +130,5 @@ def _key(row: tuple[Any, ...]) -> ApiKey:
     )
 
 
-def _text(instant: datetime | None) -> str | None:
+def _format_time(instant: datetime | None) -> str | None:
     return None if instant is None else rfc3339(instant)

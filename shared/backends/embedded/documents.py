@@ -83,11 +83,11 @@ class SqliteContainerStore:
     async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
         declared = {container.name: container for container in await self._list_declared(place)}
         with _convert_errors():
-            found = await self._reads.read(lambda connection: _containers(connection, place))
+            found = await self._reads.read(lambda connection: _read_containers(connection, place))
             missing = [container for name, container in declared.items() if name not in found]
             if missing:
                 await self._writes.write(lambda connection: _put_containers(connection, place, missing))
-                found = await self._reads.read(lambda connection: _containers(connection, place))
+                found = await self._reads.read(lambda connection: _read_containers(connection, place))
         return [found[name] for name in sorted(found)]
 
     async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
@@ -113,13 +113,13 @@ class SqliteDocumentStore:
         self._writes = file.writes
 
     async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
-        sql, values = f"SELECT document, etag FROM documents WHERE {_BY_KEY}", _row_key(table, key)  # noqa: S608  own text
+        sql, values = f"SELECT document, etag FROM documents WHERE {_BY_KEY}", _build_row_key(table, key)  # noqa: S608  own text
         with _convert_errors():
             row = await self._point_reads.read(lambda connection: connection.execute(sql, values).fetchone())
         return None if row is None else StoredDocument(*row)
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
-        row = (*_row_key(table, key), _new_etag(), text)
+        row = (*_build_row_key(table, key), _create_etag(), text)
         sql = "INSERT OR IGNORE INTO documents VALUES (?,?,?,?,?,?,?)"
         with _convert_errors():
             created = await self._writes.write(lambda connection: connection.execute(sql, row).rowcount)
@@ -128,12 +128,12 @@ class SqliteDocumentStore:
         return row[-2]
 
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
-        etag = _new_etag()
+        etag = _create_etag()
         sql = f"UPDATE documents SET etag = ?, document = ? WHERE {_BY_KEY}"  # noqa: S608  own text
 
         def work(connection: sqlite3.Connection) -> None:
             _check_precondition(connection, table, key, if_match)
-            connection.execute(sql, (etag, text, *_row_key(table, key)))
+            connection.execute(sql, (etag, text, *_build_row_key(table, key)))
 
         with _convert_errors():
             await self._writes.write(work)
@@ -142,7 +142,7 @@ class SqliteDocumentStore:
     async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
         def work(connection: sqlite3.Connection) -> None:
             _check_precondition(connection, table, key, if_match)
-            connection.execute(f"DELETE FROM documents WHERE {_BY_KEY}", _row_key(table, key))  # noqa: S608  own text
+            connection.execute(f"DELETE FROM documents WHERE {_BY_KEY}", _build_row_key(table, key))  # noqa: S608  own text
 
         with _convert_errors():
             await self._writes.write(work)
@@ -150,7 +150,7 @@ class SqliteDocumentStore:
     async def list(
         self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
     ) -> DocumentPage:
-        place, low = _place(table), ("", "") if after is None else _position(after)
+        place, low = _build_place_key(table), ("", "") if after is None else _parse_position(after)
         if all_partitions:
             where, values = "(partition_key, id) > (?, ?)", (*place, *low)
         else:
@@ -160,35 +160,35 @@ class SqliteDocumentStore:
             f"AND {where} ORDER BY partition_key, id LIMIT {limit + 1}"
         )
         with _convert_errors():
-            return await self._reads.read(lambda connection: _page(connection.execute(sql, values), limit))
+            return await self._reads.read(lambda connection: _build_page(connection.execute(sql, values), limit))
 
 
 def _convert_errors() -> AbstractContextManager[None]:
     return unavailable_on_failure("DATA_STORE_UNAVAILABLE", "the data store")
 
 
-def _new_etag() -> str:
+def _create_etag() -> str:
     return f'"{secrets.token_hex(_ETAG_BYTES)}"'
 
 
-def _place(table: Table) -> tuple[str, str, str]:
+def _build_place_key(table: Table) -> tuple[str, str, str]:
     return table.place.store, table.place.database, table.container.name
 
 
-def _row_key(table: Table, key: DocumentKey) -> tuple[str, str, str, str, str]:
-    return *_place(table), format_partition_key(key.partition), key.id
+def _build_row_key(table: Table, key: DocumentKey) -> tuple[str, str, str, str, str]:
+    return *_build_place_key(table), format_partition_key(key.partition), key.id
 
 
 def _check_precondition(connection: sqlite3.Connection, table: Table, key: DocumentKey, if_match: str | None) -> None:
     sql = f"SELECT etag FROM documents WHERE {_BY_KEY}"  # noqa: S608  own text
-    row = connection.execute(sql, _row_key(table, key)).fetchone()
+    row = connection.execute(sql, _build_row_key(table, key)).fetchone()
     if row is None:
         raise document_not_found()
     if if_match is not None and row[0] != if_match:
         raise precondition_failed_error()
 
 
-def _containers(connection: sqlite3.Connection, place: DatabasePlace) -> dict[str, AccountContainer]:
+def _read_containers(connection: sqlite3.Connection, place: DatabasePlace) -> dict[str, AccountContainer]:
     sql = "SELECT name, partition_key_path FROM containers WHERE store = ? AND database = ?"
     rows = connection.execute(sql, (place.store, place.database))
     return {name: AccountContainer(name, path) for name, path in rows}
@@ -201,7 +201,7 @@ def _put_containers(
     return connection.executemany("INSERT OR IGNORE INTO containers VALUES (?,?,?,?)", rows).rowcount
 
 
-def _page(rows: sqlite3.Cursor, limit: int) -> DocumentPage:
+def _build_page(rows: sqlite3.Cursor, limit: int) -> DocumentPage:
     texts: list[bytes] = []
     size, last = 0, ("", "")
     for partition, document_id, document in rows:
@@ -212,7 +212,7 @@ def _page(rows: sqlite3.Cursor, limit: int) -> DocumentPage:
     return DocumentPage(tuple(texts), None)
 
 
-def _position(after: str) -> tuple[str, str]:
+def _parse_position(after: str) -> tuple[str, str]:
     try:
         partition, document_id = json.loads(after)
     except ValueError:

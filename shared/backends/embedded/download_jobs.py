@@ -32,11 +32,11 @@ class SqliteJobStore:
 
     async def get(self, job_id: str) -> Job | None:
         with _convert_errors():
-            return await self._database.read(lambda connection: _job(connection, job_id))
+            return await self._database.read(lambda connection: _read_job(connection, job_id))
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
         def work(connection: sqlite3.Connection) -> Job | None:
-            before = _job(connection, job_id)
+            before = _read_job(connection, job_id)
             if before is None:
                 return None
             after = change(before)
@@ -65,7 +65,7 @@ class SqliteJobStore:
             await self._database.write(lambda connection: connection.execute(sql, (job_id,)).rowcount)
 
 
-def _job(connection: sqlite3.Connection, job_id: str) -> Job | None:
+def _read_job(connection: sqlite3.Connection, job_id: str) -> Job | None:
     row = connection.execute("SELECT job FROM download_jobs WHERE id = ?", (job_id,)).fetchone()
     return None if row is None else Job.model_validate_json(row[0])
 

@@ -47,7 +47,7 @@ class FileLinks:
     def create(self, link: FileLink) -> str:
         """Return the URL of a link; reads the key file on first use."""
         values = {_EXPIRY: str(int(link.expires_at.timestamp())), _FILE: link.file_name}
-        query = urlencode({**values, _SIGNATURE: self._signature(link)})
+        query = urlencode({**values, _SIGNATURE: self._compute_signature(link)})
         return f"{self._base_url}{PATH}{quote(link.container, safe='')}/{quote(link.name)}?{query}"
 
     def read(self, container: str, name: str, query: Mapping[str, str]) -> FileLink | None:
@@ -64,16 +64,16 @@ class FileLinks:
         except (ValueError, OverflowError, OSError):
             return None
         link = FileLink(container, name, query.get(_FILE, ""), expires_at)
-        is_valid = hmac.compare_digest(self._signature(link).encode(), signature.encode(errors="replace"))
+        is_valid = hmac.compare_digest(self._compute_signature(link).encode(), signature.encode(errors="replace"))
         return link if is_valid and expiry.isascii() else None
 
-    def _signature(self, link: FileLink) -> str:
+    def _compute_signature(self, link: FileLink) -> str:
         parts = (link.container, link.name, link.file_name, str(int(link.expires_at.timestamp())))
         # Each part has its length as a prefix, so that different links never have the same text.
         text = "".join(f"{len(part)}:{part}" for part in parts)
-        return hmac.new(self._secret(), text.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
+        return hmac.new(self._load_secret(), text.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
 
-    def _secret(self) -> bytes:
+    def _load_secret(self) -> bytes:
         if not self._key:
             self._key = load_or_create_secret(self._key_file)
         return self._key

@@ -75,7 +75,7 @@ class HubWriter:
         done = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._closed:
-                raise _unavailable()
+                raise _unavailable_error()
             self._pending.append(_Send(rows, done))
             if not self._writing:
                 self._writing = True
@@ -113,7 +113,7 @@ class HubWriter:
 
     def _append(self, connection: sqlite3.Connection, batch: Sequence[_Send]) -> None:
         enqueued = to_microseconds(now())
-        for place, rows in _by_partition(batch).items():
+        for place, rows in _group_by_partition(batch).items():
             last = self._reserve(connection, place, len(rows))
             first_id = to_event_id(self._ids[place], last - len(rows) + 1)
             connection.executemany(
@@ -183,11 +183,11 @@ class HubReader:
 
     def read(self, hub: str, partition: str, after: int, limit: int) -> list[HubEvent]:
         """Return up to ``limit`` events with a sequence number above ``after``, ascending, of about 16 MB at most."""
-        return [_event(row, partition) for row in self.read_rows(hub, partition, after, limit)]
+        return [_event_from_row(row, partition) for row in self.read_rows(hub, partition, after, limit)]
 
     def read_rows(self, hub: str, partition: str, after: int, limit: int) -> list[StoredEvent]:
         """Return the same events as rows of the file."""
-        partition_id = self._partition_id(hub, partition)
+        partition_id = self._find_partition_id(hub, partition)
         if partition_id is None:
             return []
         rows = self._connection.execute(
@@ -253,7 +253,7 @@ class HubReader:
         self._connection.close()
 
     def _trim(self, hub: str, partition: str, older_than: datetime, groups: Collection[str]) -> int:
-        partition_id = self._partition_id(hub, partition)
+        partition_id = self._find_partition_id(hub, partition)
         if partition_id is None:
             return 0
         first, last = to_event_id(partition_id, 0), to_event_id(partition_id + 1, 0) - 1
@@ -277,7 +277,7 @@ class HubReader:
             if count < _TRIM_CHUNK:
                 return deleted
 
-    def _partition_id(self, hub: str, partition: str) -> int | None:
+    def _find_partition_id(self, hub: str, partition: str) -> int | None:
         place = (hub, partition)
         if place not in self._ids:
             row = self._connection.execute(
@@ -289,7 +289,7 @@ class HubReader:
         return self._ids[place]
 
 
-def _by_partition(batch: Iterable[_Send]) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
+def _group_by_partition(batch: Iterable[_Send]) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
     merged: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
     for send in batch:
         for place, rows in send.rows.items():
@@ -314,10 +314,10 @@ def _resolve(futures: Sequence["asyncio.Future[None]"], committed: bool) -> None
         if committed:
             future.set_result(None)
         else:
-            future.set_exception(_unavailable())
+            future.set_exception(_unavailable_error())
 
 
-def _event(stored: StoredEvent, partition: str) -> HubEvent:
+def _event_from_row(stored: StoredEvent, partition: str) -> HubEvent:
     return HubEvent(
         body=stored.body,
         partition=partition,
@@ -328,7 +328,7 @@ def _event(stored: StoredEvent, partition: str) -> HubEvent:
     )
 
 
-def _unavailable() -> WorkspaceError:
+def _unavailable_error() -> WorkspaceError:
     return WorkspaceError(
         Kind.UNAVAILABLE,
         "TELEMETRY_HUB_UNAVAILABLE",

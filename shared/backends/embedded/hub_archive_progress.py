@@ -32,7 +32,7 @@ class HubArchiveProgress:
         try:
             for hub, group in PATH_TO_ARCHIVE:
                 # A hub has all messages from the hub before it only after that one was read.
-                target = await self._read(partial(_last_numbers, hub))
+                target = await self._read(partial(_read_last_numbers, hub))
                 while not await self._read(partial(_has_read, hub, group, target)):
                     if time.monotonic() >= ends:
                         _LOGGER.warning("a download stops waiting for messages that are not yet archived")
@@ -54,7 +54,7 @@ class HubArchiveProgress:
             reader.close()
 
 
-def _last_numbers(hub: str, reader: HubReader) -> dict[str, int]:
+def _read_last_numbers(hub: str, reader: HubReader) -> dict[str, int]:
     return {partition: reader.last_sequence_number(hub, partition) for partition in reader.partitions(hub)}
 
 

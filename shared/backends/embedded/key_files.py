@@ -56,15 +56,15 @@ class FileSigningKey:
         self._key: ec.EllipticCurvePrivateKey | None = None
 
     async def key_id(self) -> str:
-        return compute_thumbprint((await self._private_key()).public_key())
+        return compute_thumbprint((await self._load_private_key()).public_key())
 
     async def sign(self, message: bytes) -> bytes:
-        return _sign(await self._private_key(), message)
+        return _sign(await self._load_private_key(), message)
 
     async def public_keys(self) -> Sequence[Mapping[str, Any]]:
-        return [to_jwk((await self._private_key()).public_key())]
+        return [to_jwk((await self._load_private_key()).public_key())]
 
-    async def _private_key(self) -> ec.EllipticCurvePrivateKey:
+    async def _load_private_key(self) -> ec.EllipticCurvePrivateKey:
         if self._key is None:
             self._key = await asyncio.to_thread(_load_or_create_private, self._path)
         return self._key
@@ -87,18 +87,20 @@ class FileNoteSigner:
         self._loaded: tuple[tuple[int, ...], ec.EllipticCurvePrivateKey] | None = None
 
     async def sign(self, message: bytes) -> bytes:
-        return _sign(await asyncio.to_thread(self._current), message)
+        return _sign(await asyncio.to_thread(self._load_current_key), message)
 
     async def public_key(self) -> bytes:
-        return _spki((await asyncio.to_thread(self._current)).public_key())
+        return _to_spki((await asyncio.to_thread(self._load_current_key)).public_key())
 
     async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is cached
-        return await asyncio.to_thread(self._trusted)
+        return await asyncio.to_thread(self._read_trusted_keys)
 
-    def _trusted(self) -> list[bytes]:
-        published = [spki for path in sorted(public_keys(self._path).glob("*.pem")) if (spki := _read_public(path))]
+    def _read_trusted_keys(self) -> list[bytes]:
+        published = [
+            spki for path in sorted(public_key_folder(self._path).glob("*.pem")) if (spki := _read_public(path))
+        ]
         try:
-            current = _spki(self._current().public_key())
+            current = _to_spki(self._load_current_key().public_key())
         except WorkspaceError:
             # Existing notes can be verified although the signing key is missing.
             if published:
@@ -106,16 +108,16 @@ class FileNoteSigner:
             raise
         return list(dict.fromkeys([current, *published]))
 
-    def _current(self) -> ec.EllipticCurvePrivateKey:
+    def _load_current_key(self) -> ec.EllipticCurvePrivateKey:
         try:
             return self._load_if_changed()
         except FileNotFoundError:
             if self._has_signed():
-                raise _rejected("is missing, although checkpoints signed with it exist") from None
+                raise _signing_key_error("is missing, although checkpoints signed with it exist") from None
             create_private(self._path)
             return self._load_if_changed()
         except ValueError:
-            raise _rejected("is not a valid P-256 private key") from None
+            raise _signing_key_error("is not a valid P-256 private key") from None
 
     def _load_if_changed(self) -> ec.EllipticCurvePrivateKey:
         status = self._path.stat()
@@ -180,17 +182,17 @@ def rotate(path: Path) -> str:
     publish(path, public)
     draft.replace(path)
     durable_files.sync_folders(path, path.parent)
-    return _name(public)
+    return _build_name(public)
 
 
-def public_keys(path: Path) -> Path:
+def public_key_folder(path: Path) -> Path:
     """Return the folder of the public keys that belong to a key file."""
     return path.with_name(f"{path.stem}s")
 
 
 def publish(path: Path, key: ec.EllipticCurvePublicKey) -> None:
     """Store a public key in the folder that belongs to a key file."""
-    target = public_keys(path) / f"{_name(key)}.pem"
+    target = public_key_folder(path) / f"{_build_name(key)}.pem"
     if not target.exists():
         pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         durable_files.create(target, durable_files.write_draft(target, pem, 0o444), path.parent)
@@ -214,20 +216,20 @@ def _read_public(path: Path) -> bytes:
     except (OSError, ValueError):
         key = None
     if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
-        return _spki(key)
+        return _to_spki(key)
     _LOG.warning("a file in the folder of checkpoint keys is not a public key", extra=logs.fields(file=path.name))
     return b""
 
 
-def _name(key: ec.EllipticCurvePublicKey) -> str:
-    return hashlib.sha256(_spki(key)).hexdigest()[:_ID_DIGITS]
+def _build_name(key: ec.EllipticCurvePublicKey) -> str:
+    return hashlib.sha256(_to_spki(key)).hexdigest()[:_ID_DIGITS]
 
 
-def _spki(key: ec.EllipticCurvePublicKey) -> bytes:
+def _to_spki(key: ec.EllipticCurvePublicKey) -> bytes:
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
-def _rejected(reason: str) -> WorkspaceError:
+def _signing_key_error(reason: str) -> WorkspaceError:
     _LOG.error("the key that signs checkpoints cannot be used", extra=logs.fields(cause=reason))
     detail = f"The key that signs checkpoints {reason}; restore or replace it to sign again."
     return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)

@@ -24,7 +24,7 @@ class SqlitePlaceStore:
 
     async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:
         def work(connection: sqlite3.Connection) -> bool:
-            if _exists(connection, principal, purpose, place_id):
+            if _has_place(connection, principal, purpose, place_id):
                 return True
             sql = "SELECT count(*) FROM places WHERE purpose = ? AND principal = ? AND active"
             if connection.execute(sql, (purpose, principal)).fetchone()[0] >= limit:
@@ -79,7 +79,7 @@ class SqlitePlaceStore:
             await self._database.write(lambda connection: connection.execute(sql, (purpose,)).rowcount)
 
 
-def _exists(connection: sqlite3.Connection, principal: str, purpose: Purpose, place_id: str) -> bool:
+def _has_place(connection: sqlite3.Connection, principal: str, purpose: Purpose, place_id: str) -> bool:
     sql = "SELECT 1 FROM places WHERE purpose = ? AND principal = ? AND id = ?"
     return connection.execute(sql, (purpose, principal, place_id)).fetchone() is not None
 

@@ -101,9 +101,9 @@ class SqliteChainStore:
                 if find_misplaced(connection, chain) is None:
                     raise TipMovedError from error
                 # A misplaced record may cause the conflict; a lookup would not find it.
-                raise _unavailable("a record has an invalid sequence; verify the chain") from error
+                raise _unavailable_error("a record has an invalid sequence; verify the chain") from error
             except RecordPastEndError as error:
-                raise _unavailable("a record exists past the end of this chain; verify the chain") from error
+                raise _unavailable_error("a record exists past the end of this chain; verify the chain") from error
             committing = True
             return tip
 
@@ -112,7 +112,7 @@ class SqliteChainStore:
         except (sqlite3.Error, OSError) as error:
             if committing:
                 raise OutcomeUnknownError from error
-            raise _unavailable() from error
+            raise _unavailable_error() from error
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608  column names
@@ -218,7 +218,7 @@ class SqliteChainStore:
         last: tuple[Any, Any] = (changed_from, 0)
         while True:
             values = (*last, _TIPS_PAGE)
-            rows = await self._read(_all_rows(CHANGED, values))
+            rows = await self._read(_build_row_reader(CHANGED, values))
             for row in rows:
                 if row[1] in _TARGETS:
                     yield ChainKey(Target(row[1]), row[2]), tip_from_row(row[3:])
@@ -258,9 +258,9 @@ class SqliteAuditLog(EventLog):
         return [parse_record(record.canonical, record.hash) for record in page.records]
 
 
-def _unavailable(detail: str = "the audit log does not answer at the moment; try again") -> WorkspaceError:
+def _unavailable_error(detail: str = "the audit log does not answer at the moment; try again") -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, CODE, detail)
 
 
-def _all_rows(sql: str, values: tuple[Any, ...]) -> Callable[[sqlite3.Connection], list[Any]]:
+def _build_row_reader(sql: str, values: tuple[Any, ...]) -> Callable[[sqlite3.Connection], list[Any]]:
     return lambda connection: connection.execute(sql, values).fetchall()

@@ -56,7 +56,7 @@ def select_matching(
         offset: number of matches to skip.
         of_amendments: whether the chain contains amendments, which have an index by entity.
     """
-    where, values = _where(connection, chain, filters, of_amendments=of_amendments)
+    where, values = _build_condition(connection, chain, filters, of_amendments=of_amendments)
     order = "DESC" if newest_first else "ASC"
     # Only names of columns and operators are inserted into the text.
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where} ORDER BY sequence {order} LIMIT -1 OFFSET ?"  # noqa: S608
@@ -67,15 +67,15 @@ def count_matching(
     connection: sqlite3.Connection, chain: int, filters: Filters, most: int, *, of_amendments: bool
 ) -> int:
     """Return the number of matching rows, up to ``most``."""
-    where, values = _where(connection, chain, filters, of_amendments=of_amendments)
+    where, values = _build_condition(connection, chain, filters, of_amendments=of_amendments)
     sql = f"SELECT count(*) FROM (SELECT 1 FROM records WHERE {where} LIMIT ?)"  # noqa: S608  as above
     return int(connection.execute(sql, (*values, min(most, _LAST))).fetchone()[0])
 
 
-def _where(
+def _build_condition(
     connection: sqlite3.Connection, chain: int, filters: Filters, *, of_amendments: bool
 ) -> tuple[str, list[Any]]:
-    first, last = _window(connection, chain, filters)
+    first, last = _find_sequence_range(connection, chain, filters)
     conditions = ["chain = ?", "sequence BETWEEN ? AND ?", IN_PLACE]
     values: list[Any] = [chain, first, last]
     for name, value in filters.equal.items():
@@ -92,7 +92,7 @@ def _where(
     return " AND ".join(conditions), values
 
 
-def _window(connection: sqlite3.Connection, chain: int, filters: Filters) -> tuple[int, int]:
+def _find_sequence_range(connection: sqlite3.Connection, chain: int, filters: Filters) -> tuple[int, int]:
     """Return the lowest and highest sequence that can match.
 
     Timestamps never decrease along a chain. Dates therefore limit sequences, found by bisection without an index.
@@ -100,13 +100,13 @@ def _window(connection: sqlite3.Connection, chain: int, filters: Filters) -> tup
     first = min(max(1, filters.from_sequence or 1), _LAST)
     last = _LAST if filters.to_sequence is None else max(0, min(filters.to_sequence, _LAST))
     if filters.start:
-        first = max(first, _first_from(connection, chain, filters.start, strict=False))
+        first = max(first, _find_first_from(connection, chain, filters.start, strict=False))
     if filters.end:
-        last = min(last, _first_from(connection, chain, filters.end, strict=True) - 1)
+        last = min(last, _find_first_from(connection, chain, filters.end, strict=True) - 1)
     return first, last
 
 
-def _first_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
+def _find_first_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
     """Return the lowest sequence at or after a time (strict: after it); one past the end if there is none."""
     low = 1
     newest = f"SELECT sequence FROM records WHERE chain = ? AND {IN_PLACE} ORDER BY sequence DESC LIMIT 1"  # noqa: S608
@@ -114,7 +114,7 @@ def _first_from(connection: sqlite3.Connection, chain: int, instant: str, *, str
     high = max(0, row[0] if row else 0) + 1
     while low < high:
         middle = (low + high) // 2
-        found = _next_time(connection, chain, middle)
+        found = _find_next_time(connection, chain, middle)
         if found is None:
             # No record has a time: use the wider window.
             low, high = (middle + 1, high) if strict else (low, middle)
@@ -125,7 +125,7 @@ def _first_from(connection: sqlite3.Connection, chain: int, instant: str, *, str
     return low
 
 
-def _next_time(connection: sqlite3.Connection, chain: int, sequence: int) -> tuple[int, str] | None:
+def _find_next_time(connection: sqlite3.Connection, chain: int, sequence: int) -> tuple[int, str] | None:
     """Return the sequence and time of the first record from a sequence on that has a time; None if there is none.
 
     A tampered chain may have gaps, and a modified filter field must not hide other records.

@@ -213,7 +213,7 @@ def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Seque
     chain = row[0]
     if connection.execute(_HAS_RECORD_PAST_END, {"chain": chain, "last": records[0].sequence - 1}).fetchone()[0]:
         raise RecordPastEndError
-    rows = [_row(chain, record) for record in records]
+    rows = [_record_to_row(chain, record) for record in records]
     for batch in itertools.batched(rows, _ROWS_PER_INSERT, strict=False):
         if len(batch) == _ROWS_PER_INSERT:
             connection.execute(_INSERT_MANY, tuple(itertools.chain.from_iterable(batch)))
@@ -222,6 +222,6 @@ def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Seque
     return tip
 
 
-def _row(chain: int, record: ChainRecord) -> tuple[Any, ...]:
+def _record_to_row(chain: int, record: ChainRecord) -> tuple[Any, ...]:
     sequence, canonical, hashed, append_id, projection = record
     return (chain, sequence, canonical, hashed, append_id, *map(projection.get, PROJECTED))

@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS working (
 BELIEVED_SECONDS: Final = 5.0
 """Age at which the active requests of another instance are ignored, because a killed instance never updates them."""
 
-PATIENCE_SECONDS: Final = 1.0
+TIMEOUT_SECONDS: Final = 1.0
 """Timeout of a lease; after it, the request is admitted."""
 
 

@@ -32,17 +32,17 @@ BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
 
 def parallel_options(records: int) -> ParallelOptions:
     """Return options that verify every window of ``records`` records but the first in parallel."""
-    return ParallelOptions(least=1, window=records, ahead=1_000, patience=60)
+    return ParallelOptions(min_records=1, window=records, ahead=1_000, result_timeout=60)
 
 
 class ParallelChainStore(SqliteChainStore):
     """The embedded store with a window verifier in this process.
 
     Attributes:
-        sound: number of windows that were valid.
+        valid_windows: number of windows that were valid.
     """
 
-    sound = 0
+    valid_windows = 0
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
@@ -50,7 +50,7 @@ class ParallelChainStore(SqliteChainStore):
 
         async def ask(request: WindowRequest) -> WindowResult:
             answer = await verify_window(self, request_from_line(request_to_line(request)))
-            self.sound += answer.sound
+            self.valid_windows += answer.is_valid
             return answer
 
         yield ask

@@ -52,14 +52,14 @@ async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
     store = FileCheckpointStore(tmp_path)
     for size in (9, 999, 1_000, 1_000_000, 999_999_999):
         assert await store.create(checkpoint_name(PLATFORM, size), str(size).encode())
-        newest = await store.newest(name_prefix(PLATFORM))
+        newest = await store.find_newest(name_prefix(PLATFORM))
         assert newest is not None
         assert (newest.name, newest.note) == (checkpoint_name(PLATFORM, size), str(size).encode())
     for file in list_notes(tmp_path):
         assert len(file.relative_to(tmp_path / name_prefix(PLATFORM)).parts) == 3
     await store.save_state(f"{name_prefix(PLATFORM)}tree", b"")
     (tmp_path / name_prefix(PLATFORM) / "001000" / "000").mkdir(parents=True)
-    newest = await store.newest(name_prefix(PLATFORM))
+    newest = await store.find_newest(name_prefix(PLATFORM))
     assert newest is not None
     assert newest.note == b"999999999"
 
@@ -346,12 +346,12 @@ async def test_notes_are_created_once(tmp_path: Path) -> None:
     assert ".." not in name
     assert await store.create(name, b"first")
     assert not await store.create(name, b"second")
-    stored = await store.newest(name[:-12])
+    stored = await store.find_newest(name[:-12])
     assert stored is not None
     assert (stored.name, stored.note) == (name, b"first")
     (file,) = list_notes(tmp_path)
     assert file.stat().st_mode & 0o222 == 0
-    assert await store.newest("DomainEvents/none/") is None
+    assert await store.find_newest("DomainEvents/none/") is None
 
 
 class CallRecorder:

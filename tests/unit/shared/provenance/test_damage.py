@@ -93,7 +93,7 @@ DAMAGE = {
 
 def parse_records(answer: AuditQueryResult) -> list[dict[str, Any]]:
     """Return the records in the form of replies."""
-    found: list[dict[str, Any]] = json.loads(answer.json_array())
+    found: list[dict[str, Any]] = json.loads(answer.to_json_array())
     return found
 
 
@@ -120,7 +120,7 @@ async def test_a_damaged_record_is_named_and_others_are_readable(
         return
     assert how != REWRITTEN or shown == sound
     file = ledger.folder / "export.json"
-    file.write_bytes((await export(ledger.store, PLATFORM, Filters())).json_array())
+    file.write_bytes((await export(ledger.store, PLATFORM, Filters())).to_json_array())
     status = main([str(file), "--workspace", WORKSPACE, "--target", "PlatformConfig"])
     # An export contains the values, but not their stored form.
     assert status == (0 if how == REWRITTEN else 1)
@@ -147,11 +147,11 @@ async def test_ambiguous_content_is_damaged(ledger: Ledger, name: str, capsys: p
     verdict = await ledger.verify(PLATFORM, 4)
     assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(4))
     answer = await export(ledger.store, PLATFORM, Filters())
-    shown = json.loads(answer.json_array(), object_pairs_hook=_once)
+    shown = json.loads(answer.to_json_array(), object_pairs_hook=_once)
     assert [record for record in shown[::-1] if record["RecordID"] != record_id(4)] == [*sound[:2], *sound[3:]]
     assert list(answer.damaged) == [record_id(4)]
     file = ledger.folder / "export.json"
-    file.write_bytes(answer.json_array())
+    file.write_bytes(answer.to_json_array())
     assert main([str(file), "--workspace", WORKSPACE, "--target", "PlatformConfig"]) == 1
     assert f"broken at {record_id(4)}:" in capsys.readouterr().out
 

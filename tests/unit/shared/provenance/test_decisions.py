@@ -168,7 +168,7 @@ async def test_reading_is_limited_and_returns_its_end(
     monkeypatch.setattr(decisions, "READ_AT_MOST", most)
     plain.lose(3, "AmendmentID")
     result = await find_decisions(plain, CHAIN, [FIRST])
-    assert (FIRST in result.by_amendment, result.whole) == (found, most >= 8)
+    assert (FIRST in result.by_amendment, result.is_complete) == (found, most >= 8)
     assert result.seen_to == min(1 + most, 9)
     further = await find_decisions(plain, CHAIN, [FIRST], result.seen_to)
     assert further.seen_to == min(1 + 2 * most, 9)

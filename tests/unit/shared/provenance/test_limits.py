@@ -43,7 +43,7 @@ async def test_an_export_is_limited_in_size(tmp_path: Path) -> None:
         record = seal_record(made, number, "2026-01-05T08:00:00.000000Z", previous, str(number))
         tip, previous = await store.append(BATCH, [record], tip), record.hash
     first = await export(store, BATCH, Filters(), limit=count)
-    body = first.json_array()
+    body = first.to_json_array()
     assert first.has_more
     assert MAX_BODY_BYTES - 1_500_000 < len(body) <= MAX_BODY_BYTES
     rest = await export(store, BATCH, Filters(from_sequence=len(first.records) + 1), limit=count)

@@ -59,7 +59,7 @@ async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch:
 
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.reason) == (True, f"{COUNT} records, all sound")
-    assert ledger.store.sound == COUNT // 4
+    assert ledger.store.valid_windows == COUNT // 4
     monkeypatch.setattr(ledger.store, "stream", counted)
     await ledger.verify(PLATFORM)
     # Each window is verified once, the first one by the verification itself.
@@ -117,7 +117,7 @@ async def test_the_verdict_does_not_depend_on_the_window_verifier(
     if name:
         ledger.tamper(MATRIX[name][0])
     try:
-        options = ParallelOptions(least=1, window=4, ahead=3, patience=0.05)
+        options = ParallelOptions(min_records=1, window=4, ahead=3, result_timeout=0.05)
         verdict = await ChainVerifier(store, workspace, ledger.checkpoints, parallel=options).verify(PLATFORM)
     finally:
         await store.close()

@@ -26,7 +26,7 @@ from shared.provenance.records import (
     record_id,
     record_to_json,
     seal_record,
-    sequence_of,
+    sequence_from_record_id,
 )
 
 GENESIS = genesis_hash("plant-a", "PlatformConfig")
@@ -160,8 +160,8 @@ def test_filter_fields_have_actor_and_time() -> None:
 @pytest.mark.parametrize("text", ["", None, 0, "1", "0" * 11, "0" * 13, "\u0660" * 12, "00000000000a", 12 * "1" + "\n"])
 def test_malformed_record_ids_have_no_sequence(text: Any) -> None:
     """A RecordID has 12 ASCII digits."""
-    assert sequence_of(text) is None
-    assert sequence_of(record_id(42)) == 42
+    assert sequence_from_record_id(text) is None
+    assert sequence_from_record_id(record_id(42)) == 42
 
 
 def test_a_sound_chain_has_no_fault() -> None:

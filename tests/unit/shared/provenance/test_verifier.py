@@ -419,7 +419,7 @@ async def test_the_offline_verifier_finds_forks_and_rewrites(
 async def verify_offline(ledger: Ledger) -> int:
     """Export the chain and verify the file against the newest checkpoint."""
     file, note, key = (ledger.folder / name for name in ("export.json", "note", "key"))
-    file.write_bytes((await export(ledger.store, PLATFORM, Filters())).json_array())
+    file.write_bytes((await export(ledger.store, PLATFORM, Filters())).to_json_array())
     stored = await ledger.checkpoints.find_newest(PLATFORM)
     assert stored is not None
     note.write_bytes(stored.note)

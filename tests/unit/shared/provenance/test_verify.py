@@ -33,7 +33,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     async with open_ledger(tmp_path) as opened:
         for chain, name in ((PLATFORM, "export.json"), (BATCH, "batch.json")):
             await opened.fill(chain, 5)
-            (tmp_path / name).write_bytes((await export(opened.store, chain, Filters())).json_array())
+            (tmp_path / name).write_bytes((await export(opened.store, chain, Filters())).to_json_array())
         yield opened
 
 
@@ -237,7 +237,7 @@ async def test_a_future_time_is_reported(ledger: Ledger, tmp_path: Path, capsys:
     tip = await ledger.store.tip(PLATFORM)
     made = seal_record(draft_event("u", event(6)), 6, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
     await ledger.store.append(PLATFORM, [made], tip)
-    file.write_bytes((await export(ledger.store, PLATFORM, Filters())).json_array())
+    file.write_bytes((await export(ledger.store, PLATFORM, Filters())).to_json_array())
     assert main([str(file), *OPTIONS]) == 0
     said = capsys.readouterr()
     assert said.out == "sound: 6 records, compared with no checkpoint\n"
@@ -289,7 +289,7 @@ async def test_a_chain_rewritten_after_it_was_signed_is_found(
     _, verify = fetched
     async with open_ledger(tmp_path / "second") as second:
         await second.fill(PLATFORM, 5)
-        (tmp_path / "fetched.json").write_bytes((await export(second.store, PLATFORM, Filters())).json_array())
+        (tmp_path / "fetched.json").write_bytes((await export(second.store, PLATFORM, Filters())).to_json_array())
     assert main(verify[:-2]) == 0
     assert main(verify) == 1
     assert "the checkpoint was signed for another chain" in capsys.readouterr().out
@@ -323,7 +323,7 @@ async def test_a_saved_checkpoint_is_only_replaced_by_a_newer_one(
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     _Service.note = made.note.decode()
-    _Service.records = dict(enumerate(json.loads((await export(ledger.store, PLATFORM, Filters())).json_array()), 1))
+    _Service.records = dict(enumerate(json.loads((await export(ledger.store, PLATFORM, Filters())).to_json_array()), 1))
     assert main(fetch) == 0
     assert main(verify) == 0
     assert "checkpoint of 7 agrees" in capsys.readouterr().out

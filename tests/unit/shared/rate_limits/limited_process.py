@@ -41,7 +41,7 @@ def _store(kind: str, address: str) -> LeaseStore:
     from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore  # noqa: PLC0415
     from tests.adapters.cosmos import DATABASE  # noqa: PLC0415
 
-    return CosmosLeaseStore(CosmosAccount(address, DATABASE, key=DEFAULT_KEY), patience_seconds=60)
+    return CosmosLeaseStore(CosmosAccount(address, DATABASE, key=DEFAULT_KEY), timeout_seconds=60)
 
 
 async def main(kind: str, address: str, speed: float, rate: float, budget: int, seconds: float) -> None:

@@ -18,7 +18,7 @@ from shared.backends.azure.cosmos_chain_items import (
     batch_weight,
     partition_key,
     record_from_item,
-    record_item,
+    record_to_item,
 )
 from shared.backends.azure.cosmos_containers import CHAINS, create_containers
 from shared.errors import WorkspaceError
@@ -36,7 +36,7 @@ def _record(**event: Any) -> ChainRecord:
 
 
 def _operation_bytes(record: ChainRecord) -> int:
-    operation = {"operationType": "Create", "resourceBody": record_item(partition_key(CHAIN, 1), record)}
+    operation = {"operationType": "Create", "resourceBody": record_to_item(partition_key(CHAIN, 1), record)}
     return len(json.dumps(operation, separators=(",", ":"), ensure_ascii=False).encode())
 
 
@@ -44,7 +44,7 @@ def _operation_bytes(record: ChainRecord) -> int:
 def test_an_item_restores_its_record(entity: str, description: str, times: int) -> None:
     """A record with any text is restored exactly and stays within its weight."""
     record = _record(EntityID=entity * times, Description=description * times)
-    assert record_from_item(record_item("p", record)) == record
+    assert record_from_item(record_to_item("p", record)) == record
     assert _operation_bytes(record) <= batch_weight(record.canonical)
 
 
@@ -55,15 +55,15 @@ def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
     record = _record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
     assert _operation_bytes(record) <= batch_weight(record.canonical) <= MAX_BATCH_WEIGHT
-    assert len(json.dumps(record_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
-    assert record_from_item(record_item("p", record)) == record
+    assert len(json.dumps(record_to_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
+    assert record_from_item(record_to_item("p", record)) == record
 
 
 def test_a_forged_item_is_returned_unchanged() -> None:
     """Items without content, with wrong types or with a false digest become records that verification rejects."""
     bare = record_from_item({"id": "000000000001"})
     assert bare == ChainRecord(1, b"", "", "", {})
-    false = record_item("p", _record(EntityID="x" * 5_000))
+    false = record_to_item("p", _record(EntityID="x" * 5_000))
     false["p"]["EntityID"] = "sha256:" + "0" * 64
     found = record_from_item(false)
     assert found is not None

@@ -9,7 +9,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_chain_items import partition_key, record_item
+from shared.backends.azure.cosmos_chain_items import partition_key, record_to_item
 from shared.errors import WorkspaceError
 from shared.provenance.amendments import Amendments
 from shared.provenance.chain_log import ChainLog
@@ -79,14 +79,14 @@ async def test_a_damaged_item_is_reported_and_hides_no_other(
 ) -> None:
     """Verification fails at the item; a query returns the other records, and a placeholder if none is left."""
     changes, damaged = DAMAGE[name]
-    sound = json.loads((await query(store, CHAIN, Filters())).json_array())
+    sound = json.loads((await query(store, CHAIN, Filters())).to_json_array())
     item = await container.read_item(record_id(3), KEY)
     await container.upsert_item({**item, **changes})
     for named in (None, 3):
         verdict = await ChainVerifier(store, workspace).verify(CHAIN, named)
         assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(3))
     answer = await query(store, CHAIN, Filters())
-    shown = json.loads(answer.json_array())
+    shown = json.loads(answer.to_json_array())
     assert [record for record in shown if record["RecordID"] != record_id(3)] == [*sound[:2], *sound[3:]]
     assert list(answer.damaged) == ([record_id(3)] if damaged else [])
 
@@ -95,7 +95,7 @@ async def _forge(store: CosmosChainStore, container: ContainerProxy, sequence: i
     forged = seal_record(
         draft_event("u", EVENT), sequence, "2026-01-05T09:00:00.000000Z", previous, f"forged-{sequence}"
     )
-    await container.create_item(record_item(KEY, forged))
+    await container.create_item(record_to_item(KEY, forged))
     return forged
 
 
@@ -119,7 +119,7 @@ async def test_an_item_with_a_foreign_id_is_ignored(
 ) -> None:
     """No read returns it, no amendment is decided by it, and it blocks no append."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
-    forged = record_item(KEY, records[1])
+    forged = record_to_item(KEY, records[1])
     fields = {**forged["p"], "AmendmentID": record_id(1), "Status": "approved"}
     await container.create_item({**forged, "id": odd, "append": "forged", "p": fields})
     assert (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records == records
@@ -179,7 +179,7 @@ async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer
             1
         ] == "AMENDMENT_NOT_PENDING"
         told = await find_decisions(store, CORRECTIONS, [record_id(1), record_id(2)])
-        assert (sorted(told.by_amendment), told.whole) == ([record_id(1)], True)
+        assert (sorted(told.by_amendment), told.is_complete) == ([record_id(1)], True)
         answer = await query_amendments(store, CORRECTIONS, AmendmentFilters())
         assert [record.sequence for record in answer.records] == [3, 2, 1]
         await amendments.approve(CORRECTIONS, record_id(2), "bob")

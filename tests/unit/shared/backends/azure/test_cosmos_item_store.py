@@ -46,7 +46,7 @@ async def plant() -> AsyncIterator[Plant]:
     async with CosmosServer() as server:
         await create_database(server)
         accounts = [CosmosAccount(server.endpoint, DATABASE, key=server.key, read_seconds=0.5) for _ in range(2)]
-        states = [CosmosItemStore(each, CONNECTIONS, "CODE", "it", patience_seconds=2) for each in accounts]
+        states = [CosmosItemStore(each, CONNECTIONS, "CODE", "it", retry_seconds=2) for each in accounts]
         yield Plant(server, accounts[0], *states)
         for account in accounts:
             await account.close()
@@ -113,7 +113,7 @@ async def _written(plant: Plant, count: int) -> None:
 
 
 async def test_endless_faults_are_unavailable(plant: Plant) -> None:
-    """After its patience, a change fails with the store's code and no internal details."""
+    """After its retries, a change fails with the store's code and no internal details."""
     plant.server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=503))
     with pytest.raises(WorkspaceError) as caught:
         await plant.count()
@@ -146,8 +146,8 @@ async def test_a_missing_container_is_not_an_empty_one(plant: Plant) -> None:
 
 
 async def test_a_lease_costs_one_write(plant: Plant) -> None:
-    """A steady lease reads nothing, and a slow store admits requests after the patience."""
-    store = CosmosLeaseStore(plant.account, patience_seconds=0.4)
+    """A steady lease reads nothing, and a slow store admits requests after the timeout."""
+    store = CosmosLeaseStore(plant.account, timeout_seconds=0.4)
     await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_000.0)
     before = plant.server.requests.count_by_operation()
     await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_001.0)

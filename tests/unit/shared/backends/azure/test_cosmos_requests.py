@@ -184,7 +184,7 @@ async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer
 async def test_endless_throttling_is_unavailable(
     server: CosmosServer, store: CosmosChainStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After its patience, the store reports that nothing was written."""
+    """After its retries, the store reports that nothing was written."""
     monkeypatch.setattr("shared.backends.azure.cosmos_chain.THROTTLED_SECONDS", 0.05)
     server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=429, retry_after_ms=20))
     tip = await store.tip(CHAIN)

@@ -8,7 +8,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from emulators.cosmos import CosmosServer, FaultKind, InjectedFault
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_chain_items import partition_key, record_item
+from shared.backends.azure.cosmos_chain_items import partition_key, record_to_item
 from shared.provenance.ports import Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
 from shared.provenance.records import draft_event
 from shared.provenance.verifier import ChainVerifier
@@ -157,9 +157,9 @@ async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStor
     """A record in a later segment and an invalid id among the records change nothing."""
     await fill(store, 5)
     (first,) = batch((await store.tip(CHAIN)), 1, name="forged")
-    item = record_item(partition_key(CHAIN, 3), first) | {"id": "000000000002"}
+    item = record_to_item(partition_key(CHAIN, 3), first) | {"id": "000000000002"}
     await container.create_item(item)
-    odd = record_item(partition_key(CHAIN, 2), first) | {"id": "00000000000x", "append": "odd"}
+    odd = record_to_item(partition_key(CHAIN, 2), first) | {"id": "00000000000x", "append": "odd"}
     await container.create_item(odd)
     assert await sequences(store) == [1, 2, 3, 4, 5]
     assert len((await store.scan(CHAIN, Filters(), limit=9, max_bytes=MANY)).records) == 5

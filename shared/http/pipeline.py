@@ -18,7 +18,7 @@ from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Endpoint, ErrorReplyBuilder, Operation
 from shared.http.problems import problem_document
 from shared.http.request_span import RequestSpan, request_span
-from shared.http.router import Match, Router
+from shared.http.router import Match, Router, UnmatchedRequestError
 from shared.http.security_headers import add_security_headers
 from shared.http.unknown_names import report_unknown_names
 from shared.http.validation import read_call
@@ -122,7 +122,7 @@ class RequestPipeline:
         self, request: Request, request_id: str, started: float, known: Principal | None, span: RequestSpan
     ) -> Reply:
         route, caller = "-", ANONYMOUS
-        build_error_reply: ErrorReplyBuilder | None = None
+        build_error_reply: ErrorReplyBuilder = problem_document
         try:
             match = self._router.match(request.method, request.path)
             if not match.endpoint.is_loaded:
@@ -137,14 +137,14 @@ class RequestPipeline:
                 # A nested request of another interface was counted when its outer request arrived.
                 limits = None if known is not None or caller is ANONYMOUS else self._limits
                 reply = await self._handle_within_limits(match, caller, request, request_id, limits)
-        except WorkspaceError as error:
+        except UnmatchedRequestError as error:
             allowed = error.members.get("allow")
             preflight = self._cors.build_preflight_reply(request, allowed) if isinstance(allowed, list) else None
-            # Without a match, the other methods of the route determine the format of the error.
-            build = build_error_reply or self._router.find_error_reply_builder(request.path)
-            reply = preflight or build(error, request_id, request)
+            reply = preflight or error.find_error_reply_builder()(error, request_id, request)
+        except WorkspaceError as error:
+            reply = build_error_reply(error, request_id, request)
         except Exception as error:  # noqa: BLE001  the message of an unexpected error may only go to the log
-            reply = _build_failure_reply(error, route, build_error_reply or problem_document, request_id, request)
+            reply = _build_failure_reply(error, route, build_error_reply, request_id, request)
         _log(request, route, caller, reply, started)
         return reply
 

@@ -4,6 +4,7 @@ import re
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from urllib.parse import unquote
 
 from shared.errors import Kind, WorkspaceError
@@ -15,17 +16,42 @@ _UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
 _PARAMETER = re.compile(r"\{(\*?)([a-zA-Z]+)\}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Match:
     """Endpoint of a request, with its decoded path parameters."""
 
     endpoint: Endpoint
     path: Mapping[str, str]
 
-    @property
+    @cached_property
     def operation(self) -> Operation:
         """The operation; its module is imported at the first use."""
         return self.endpoint.load()
+
+
+class UnmatchedRequestError(WorkspaceError):
+    """Error of a path without a route, or of a method that the route does not have.
+
+    Args:
+        kind: class of the error.
+        code: stable code.
+        detail: one sentence for a person.
+        endpoint: an operation of the path with another method; None for an unknown path.
+        members: further members of the problem document.
+    """
+
+    def __init__(self, kind: Kind, code: str, detail: str, endpoint: Endpoint | None = None, **members: object) -> None:
+        super().__init__(kind, code, detail, **members)
+        self._endpoint = endpoint
+
+    def find_error_reply_builder(self) -> ErrorReplyBuilder:
+        """Return the builder of the error reply, which the other methods of the path determine.
+
+        A group is only imported if it has its own error format.
+        """
+        if self._endpoint is None or not self._endpoint.has_own_error_format:
+            return problem_document
+        return self._endpoint.load().build_error_reply
 
 
 class Router:
@@ -45,33 +71,27 @@ class Router:
         """Return the operation for a method and a percent-encoded path.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``ROUTE_NOT_FOUND``; METHOD_NOT_ALLOWED ``METHOD_NOT_ALLOWED`` with ``allow``.
+            UnmatchedRequestError: NOT_FOUND ``ROUTE_NOT_FOUND``; METHOD_NOT_ALLOWED ``METHOD_NOT_ALLOWED`` with
+                ``allow``.
         """
         wanted = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
+        other: Endpoint | None = None
         for methods, parameters in self._find_candidates(_normalise_path(path.removeprefix("/"))):
             endpoint = methods.get(wanted)
             if endpoint is not None:
                 return Match(endpoint, parameters)
             allowed.update(methods)
-        if not allowed:
-            raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
-        raise WorkspaceError(
+            other = other or next(iter(methods.values()))
+        if other is None:
+            raise UnmatchedRequestError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
+        raise UnmatchedRequestError(
             Kind.METHOD_NOT_ALLOWED,
             "METHOD_NOT_ALLOWED",
             f"Method {method} is not allowed for this route.",
+            other,
             allow=sorted(allowed | {"HEAD"} if "GET" in allowed else allowed),
         )
-
-    def find_error_reply_builder(self, path: str) -> ErrorReplyBuilder:
-        """Return the builder of error replies for a path, independent of the method.
-
-        A group is only imported if it has its own error format.
-        """
-        for methods, _ in self._find_candidates(_normalise_path(path.removeprefix("/"))):
-            endpoint = next(iter(methods.values()))
-            return endpoint.load().build_error_reply if endpoint.has_own_error_format else problem_document
-        return problem_document
 
     def _find_candidates(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:
         literal = self._routes.get(path)

@@ -1,4 +1,7 @@
-"""Printable HTML report of the amendments of one entity."""
+"""Printable HTML report of the amendments of one entity.
+
+Separate from ``amendments`` because it writes HTML and knows no routes.
+"""
 
 import asyncio
 import json

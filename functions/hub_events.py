@@ -1,4 +1,7 @@
-"""Conversion of the Functions host's Event Hub batches to hub events."""
+"""Conversion of the Functions host's Event Hub batches to hub events.
+
+Separate from ``triggers`` because it depends on the host's metadata and on internals of the SDK.
+"""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""MCP tools that list data connections and surfaces, and MCP resources with their definitions."""
+"""MCP tools that list data connections and surfaces, and MCP resources with their definitions.
+
+Separate from ``mcp`` because it is imported at the first call of the protocol.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

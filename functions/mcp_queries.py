@@ -1,6 +1,8 @@
 """MCP tools that query telemetry: run any warm query, run one certain query, and read the newest messages.
 
 The tool of a certain query has the parameters of the query as arguments.
+
+Separate from ``mcp`` because it is imported at the first call of the protocol.
 """
 
 import hashlib

@@ -1,6 +1,8 @@
 """Authentication of the Authorization header.
 
 The last use of a key is recorded in the background, because a write must never delay or fail authentication.
+
+Separate from ``issuer`` because every request authenticates, and few requests issue a token.
 """
 
 import asyncio

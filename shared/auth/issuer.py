@@ -1,4 +1,7 @@
-"""Issue and revocation of tokens, each with an audit event."""
+"""Issue and revocation of tokens, each with an audit event.
+
+Separate from ``authenticator`` because few requests issue a token, and every request authenticates.
+"""
 
 import uuid
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Creation, listing and revocation of API keys; creation and revocation are audit events."""
+"""Creation, listing and revocation of API keys; creation and revocation are audit events.
+
+Separate from ``issuer`` because the deployment's command creates keys without the libraries of tokens.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Runs background jobs when they are due, each on one instance at a time."""
+"""Runs background jobs when they are due, each on one instance at a time.
+
+Separate from ``ports`` because the stores of leases need no runner.
+"""
 
 import asyncio
 import uuid

@@ -1,4 +1,7 @@
-"""YAML 1.2 parser with size limits, which keeps the position of every value."""
+"""YAML 1.2 parser with size limits, which keeps the position of every value.
+
+Separate from ``document`` because it parses any YAML text and knows nothing of workspaces.
+"""
 
 import math
 import re

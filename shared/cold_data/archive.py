@@ -1,4 +1,7 @@
-"""Archive writer: stores each batch of impulses as one blob per connection and hour."""
+"""Archive writer: stores each batch of impulses as one blob per connection and hour.
+
+Separate from ``compaction`` because each trigger batch stores blobs, and a background job merges them later.
+"""
 
 import asyncio
 from collections.abc import Iterator, Sequence

@@ -9,6 +9,8 @@ of two steps for each hour and may stop at any point; a later run continues.
 
 Concurrent runs, late blobs and sources that reappear after deletion leave rows in two blobs. Readers recognise such
 rows by partition and sequence number, and a later run merges them again.
+
+Separate from ``archive`` because a background job merges blobs, and each trigger batch only stores them.
 """
 
 import asyncio

@@ -6,6 +6,8 @@ Equal batches produce equal bytes.
 CSV (RFC 4180) has a header and a column per leaf of the payload, named by its keys joined with dots. Column names and
 text cells that a spreadsheet would run as a formula get a leading apostrophe. Numbers remain unchanged, including
 negative ones.
+
+Separate from ``work`` because it converts rows and knows nothing of jobs, quotas or blobs.
 """
 
 import json

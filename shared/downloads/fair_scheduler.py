@@ -1,4 +1,7 @@
-"""Fair scheduling of principals for work of limited concurrency."""
+"""Fair scheduling of principals for work of limited concurrency.
+
+Separate from ``work`` because it schedules any work and knows nothing of downloads.
+"""
 
 import asyncio
 from collections import Counter, deque

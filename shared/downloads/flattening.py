@@ -2,6 +2,8 @@
 
 A leaf is a path whose value is not an object with members: a scalar, null, an empty object, or an array, which is not
 divided further.
+
+Separate from ``conversion`` because it splits payloads and knows nothing of file formats.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

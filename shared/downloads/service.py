@@ -1,4 +1,7 @@
-"""Downloads for callers: start, list, wait, cancel, links."""
+"""Downloads for callers: start, list, wait, cancel, links.
+
+Separate from ``work`` because requests for downloads do not need pyarrow, which loads slowly.
+"""
 
 import asyncio
 import contextlib

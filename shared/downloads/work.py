@@ -1,4 +1,7 @@
-"""Work of a download job: plan, convert, finish. Each step can be repeated with the same result."""
+"""Work of a download job: plan, convert, finish. Each step can be repeated with the same result.
+
+Separate from ``service`` because it loads pyarrow, which requests for downloads do not need.
+"""
 
 import asyncio
 import tempfile

@@ -1,4 +1,7 @@
-"""Cache of parsed and validated GraphQL documents."""
+"""Cache of parsed and validated GraphQL documents.
+
+Separate from ``service`` because parsing and validation depend on no caller and no data.
+"""
 
 from collections import OrderedDict
 from collections.abc import Sequence

@@ -1,6 +1,8 @@
 """Resolvers of GraphQL fields, and the scalars DateTime (RFC 3339 with a time zone) and JSON (any JSON value).
 
 All resolvers but executeQuery and schema are plain functions of one catalog snapshot.
+
+Separate from ``service``, which runs a request, because the resolvers mirror the schema.
 """
 
 import math

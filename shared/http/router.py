@@ -1,4 +1,7 @@
-"""Router that finds the operation for a method and path."""
+"""Router that finds the operation for a method and path.
+
+Separate from ``pipeline`` because it only matches methods and paths, and handles no request.
+"""
 
 import re
 import string

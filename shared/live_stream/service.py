@@ -1,4 +1,7 @@
-"""Admission of listeners, stream links, and closing of unauthorised streams."""
+"""Admission of listeners, stream links, and closing of unauthorised streams.
+
+Separate from ``publishing`` because requests open streams, and triggers publish to them.
+"""
 
 import math
 from collections.abc import Mapping

@@ -1,6 +1,8 @@
 """Bridge from one HTTP request to the official SDK: its Streamable HTTP transport, stateless, with JSON replies.
 
 Each request has its own ``ProtocolSession``: the SDK's server with the capabilities of one caller.
+
+Separate from ``functions.mcp`` because the SDK loads slowly and is imported at the first call of the protocol.
 """
 
 import json

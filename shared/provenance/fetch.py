@@ -1,6 +1,8 @@
 """Download of a chain and its newest checkpoint from a running service, in the standard library alone.
 
 This is one of two subcommands of ``shared.provenance.verify``; the other one, ``offline``, needs no network.
+
+Separate from ``verify`` because only this subcommand uses the network.
 """
 
 import http.client

@@ -1,4 +1,7 @@
-"""Ingestion of event batches: conversion to impulses, and statistics of connections."""
+"""Ingestion of event batches: conversion to impulses, and statistics of connections.
+
+Separate from ``acceptance`` because triggers ingest batches, and requests only send messages.
+"""
 
 import time
 from collections import Counter

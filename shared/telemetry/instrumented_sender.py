@@ -1,4 +1,7 @@
-"""Event sender decorator that records spans."""
+"""Event sender decorator that records spans.
+
+Separate from the adapters because it traces each of them in the same way.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol

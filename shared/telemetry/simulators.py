@@ -1,4 +1,7 @@
-"""Simulated sources, whose messages are sent to the hub like any other telemetry."""
+"""Simulated sources, whose messages are sent to the hub like any other telemetry.
+
+Separate from ``ingest`` because simulated messages pass the hub like the messages of devices.
+"""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -2,6 +2,8 @@
 
 Random numbers have no state: each is a function of a stream's key and an index. Simulators can therefore restart at any
 tick and produce the same values again.
+
+Separate from ``simulators`` because the values depend on neither catalog nor hub.
 """
 
 import math

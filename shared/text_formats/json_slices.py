@@ -1,6 +1,8 @@
 """JSON parser that reads large texts in slices, so that other threads can run in between.
 
 The parser of the standard library holds the interpreter lock for the whole text.
+
+Separate from the Kusto adapter because it parses any JSON text.
 """
 
 import json

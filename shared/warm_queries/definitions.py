@@ -1,4 +1,7 @@
-"""Management of warm queries: create, change, approve and delete, each with an audit event."""
+"""Management of warm queries: create, change, approve and delete, each with an audit event.
+
+Separate from ``service`` because many requests run queries, and few change them.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,7 @@
-"""Query engine decorator that records spans and durations."""
+"""Query engine decorator that records spans and durations.
+
+Separate from the adapters because it measures each of them in the same way.
+"""
 
 import time
 from typing import Protocol

@@ -1,6 +1,8 @@
 """Containers of Cosmos DB accounts through Azure Resource Manager, because data-plane tokens cannot create them.
 
 Tested with the genuine SDK against a test server; never run against Azure.
+
+Separate from ``cosmos_documents`` because requests for documents do not need the management SDK.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Reads of the records of one chain in Cosmos DB, across the partitions that hold them."""
+"""Reads of the records of one chain in Cosmos DB, across the partitions that hold them.
+
+Separate from ``cosmos_chain`` because it only reads, and needs neither heads nor appends.
+"""
 
 from bisect import bisect_left
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable

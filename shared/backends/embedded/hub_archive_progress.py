@@ -1,4 +1,7 @@
-"""Progress of the archive with the messages of the embedded hub."""
+"""Progress of the archive with the messages of the embedded hub.
+
+Separate from ``hub`` because it implements a port of downloads, which the hub does not know.
+"""
 
 import asyncio
 import sqlite3

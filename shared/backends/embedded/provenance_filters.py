@@ -1,4 +1,7 @@
-"""SQL queries for the filters of audit chains."""
+"""SQL queries for the filters of audit chains.
+
+Separate from ``provenance`` because it only builds SQL text and opens no file.
+"""
 
 import sqlite3
 from collections.abc import Iterator

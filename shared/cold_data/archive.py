@@ -108,7 +108,8 @@ def _decode_event(event: HubEvent) -> Impulse:
             "event is not a valid impulse; stored as unrouted",
             extra=fields(partition=event.partition, sequence=event.sequence_number, reason=str(error)[:300]),
         )
-        return unrouted.build_impulse(IMPULSES_HUB, event, f"invalid impulse: {error}"[:500], "")
+        message = unrouted.parse_if_json(event.body)
+        return unrouted.build_impulse(IMPULSES_HUB, event, message, f"invalid impulse: {error}"[:500], "")
 
 
 def _is_same(one: BlobSummary, other: BlobSummary) -> bool:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from shared.observability.logs import fields, get_logger
 from shared.telemetry import unrouted
@@ -109,10 +110,17 @@ def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _P
     route = router.find(source, event, message)
     if route is not None and isinstance(message, dict):
         try:
-            return _ProcessedEvent(route.connection, (_encode_within_limit(to_impulse(source, event, route, message)),))
+            impulse = to_impulse(source, event, route, message)
         except ValueError as error:
             reason = str(error)
-    return _to_unrouted(source, event, reason, route.connection if route else "")
+        else:
+            try:
+                return _ProcessedEvent(route.connection, (_encode_within_limit(impulse),))
+            except ValueError as error:
+                reason = str(error)
+                # The extracted members have been removed from the message; an unrouted event is stored completely.
+                message = parse(event.body)
+    return _to_unrouted(source, event, message, reason, route.connection if route else "")
 
 
 def _encode_within_limit(impulse: Impulse) -> bytes:
@@ -122,9 +130,10 @@ def _encode_within_limit(impulse: Impulse) -> bytes:
     return text
 
 
-def _to_unrouted(source: str, event: HubEvent, reason: str, claimed_by: str) -> _ProcessedEvent:
+def _to_unrouted(source: str, event: HubEvent, message: Any, reason: str, claimed_by: str) -> _ProcessedEvent:
     try:
-        texts: tuple[bytes, ...] = (_encode_within_limit(unrouted.build_impulse(source, event, reason, claimed_by)),)
+        impulse = unrouted.build_impulse(source, event, message, reason, claimed_by)
+        texts: tuple[bytes, ...] = (_encode_within_limit(impulse),)
     except ValueError:
         texts = tuple(encode(part) for part in unrouted.build_part_impulses(source, event, reason, claimed_by))
     return _ProcessedEvent(UNROUTED, texts, reason)

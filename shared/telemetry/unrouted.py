@@ -18,17 +18,17 @@ PART_BYTES = 256 * 1024
 """Size of the parts of an event that is too large for one impulse; each part fits in any encoding."""
 
 
-def build_impulse(source: str, event: HubEvent, reason: str, claimed_by: str) -> Impulse:
+def build_impulse(source: str, event: HubEvent, message: Any, reason: str, claimed_by: str) -> Impulse:
     """Return the impulse of an event; the payload is its JSON object, else its text or base64 under ``raw``.
 
     Args:
         source: hub of the event.
         event: the event.
+        message: its body as JSON value; None if the body is not JSON.
         reason: why the event is unrouted; becomes a header.
         claimed_by: connection of the event; empty if there is none.
     """
-    message = _parse_object(event.body)
-    if message is not None:
+    if isinstance(message, dict):
         return _impulse(source, event, _build_reason_headers(reason, claimed_by), message)
     encoding, raw = _encode_raw(event.body)
     return _impulse(source, event, {**_build_reason_headers(reason, claimed_by), ENCODING: encoding}, {"raw": raw})
@@ -61,12 +61,12 @@ def _build_reason_headers(reason: str, claimed_by: str) -> dict[str, str]:
     return {REASON: reason, CLAIMED_BY: claimed_by} if claimed_by else {REASON: reason}
 
 
-def _parse_object(body: bytes) -> dict[str, Any] | None:
+def parse_if_json(body: bytes) -> Any:
+    """Return the body of an event as JSON value, or None if it is not JSON."""
     try:
-        message = parse(body)
+        return parse(body)
     except ValueError:
         return None
-    return message if isinstance(message, dict) else None
 
 
 def _encode_raw(body: bytes) -> tuple[str, str]:

@@ -83,8 +83,8 @@ async def _check_entity(call: Call[ChainQuery], faults: ValidationErrors) -> Non
 async def _check_amendment(call: Call[Any, AmendmentBody], faults: ValidationErrors) -> None:
     check_scope(faults, call.body.scope_key, BODY_SCOPE_FIELD)
     if faults:
-        # The policy is not checked for a valid request: it may be a retry, which gets the first reply again even if
-        # the policy has changed since.
+        # A valid request is not checked against the policy here: it may be a retry, which gets the first reply again
+        # even if the policy has changed meanwhile.
         check_reason(faults, call.body, await _load_policy())
 
 

@@ -53,13 +53,13 @@ _TRUNCATED = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Content of a report.
+    """Content of an amendment report.
 
     Attributes:
         chain: amendments chain of the scope.
         entity_id: the amended entity.
-        answer: records about the entity, in chain order.
-        decided: decisions about the amendments in ``answer``, also those that ``answer`` does not contain.
+        answer: result of the query for records about the entity, in chain order.
+        decided: all decisions about the amendments in ``answer``; ``answer`` does not contain each of them.
     """
 
     chain: ChainKey
@@ -69,18 +69,18 @@ class Report:
 
 
 def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
-    """Return the RecordIDs of the amendments among records, as the content of the records identifies them."""
+    """Return the RecordIDs of the amendments among records, according to the content of the records."""
     return [record_id(record.sequence) for record in records if not decided_amendment_id(record)]
 
 
 async def build_report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
-    """Return the page: each amendment with its values before and after, author, time, reason and decision."""
+    """Build the HTML page: each amendment with its values before and after, author, time, reason and decision."""
     page_headers = {"Content-Type": f"{HTML}; charset=utf-8", "Content-Security-Policy": _CONTENT_SECURITY_POLICY}
     return Reply(200, await asyncio.to_thread(_render, report), {**headers, **page_headers})
 
 
 def _render(report: Report) -> bytes:
-    # Each part is encoded by itself, because encoding a whole page in one call blocks the other threads.
+    # Each part is encoded separately, because encoding a whole page in one call would block the other threads.
     with pause_garbage_collection(sum(len(record.canonical) for record in report.answer.records)):
         return b"".join(part.encode("utf-8") for part in _render_parts(report))
 

@@ -1,4 +1,4 @@
-"""Trace context and spans of function invocations."""
+"""Trace context of function invocations, and trace spans of Event Hub batches."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -11,14 +11,14 @@ from shared.observability.tracing import span
 def read_trace_context(context: func.Context) -> Mapping[str, str]:
     """Return the W3C trace context that the host passes to an invocation.
 
-    The worker would attach it to spans only with a setting that makes every cold start slower.
+    It is read here, because the worker attaches it only with a setting that makes every cold start slower.
     """
     host_context = context.trace_context
     return {"traceparent": host_context.trace_parent or "", "tracestate": host_context.trace_state or ""}
 
 
 def trace_batch(hub: str, consumer_group: str, events: int, context: func.Context) -> AbstractContextManager[None]:
-    """Trace the processing of a batch as a child of the host's span, if there is one.
+    """Trace the processing of an Event Hub batch, as a child of the host's span if it exists.
 
     Args:
         hub: Event Hub of the batch.

@@ -17,9 +17,9 @@ from shared.wiring import services
 
 ORCHESTRATOR: Final = "cold_download"
 ROUNDS: Final = 20
-"""Rounds after which the orchestration restarts with an empty history."""
+"""Number of rounds after which the orchestration restarts with an empty history."""
 RETRY_DELAY: Final = timedelta(seconds=2)
-"""Delay of a job while another job of the same principal runs."""
+"""Waiting time of a job while another job of the same principal runs."""
 RETRY: Final = df.RetryOptions(first_retry_interval_in_milliseconds=5_000, max_number_of_attempts=6)
 
 blueprint = df.Blueprint()
@@ -44,7 +44,7 @@ def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any
             done = yield context.task_all(
                 [context.call_activity_with_retry("download_part", RETRY, step) for step in steps]
             )
-            # Compared with False because histories of earlier versions hold None.
+            # Compared with False, because histories of earlier versions contain None for success.
             if all(each is False for each in done):
                 yield context.create_timer(context.current_utc_datetime + RETRY_DELAY)
     except Exception:  # noqa: BLE001  whatever a step raised in its last attempt
@@ -58,7 +58,7 @@ def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any
 async def download_next_parts(job: str) -> list[int] | None:
     """Return the numbers of the parts to convert next.
 
-    The list is empty if all parts are converted. None means that the job has to wait.
+    An empty list means that the job has ended. None means that the job must wait and call this activity again.
     """
     numbers = await services().download_work.next_parts(job)
     return None if numbers is None else list(numbers)
@@ -66,7 +66,7 @@ async def download_next_parts(job: str) -> list[int] | None:
 
 @blueprint.function_name("download_part")
 @blueprint.activity_trigger(input_name="step")
-async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP006  the worker reads this very form
+async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP006  the worker accepts only this form
     """Convert one part and return True, or return False if the conversion must be retried later."""
     with span("convert a part of a download"):
         converted = await services().download_work.convert(step["job"], step["part"])

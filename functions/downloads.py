@@ -233,7 +233,7 @@ async def _start_job(call: Call[Any, DownloadBody], connections: tuple[str, ...]
 
 
 def _parse_wait(prefer: str) -> int:
-    """Return the seconds of ``wait`` in a Prefer header (RFC 7240), at most 60; 0 if it is missing."""
+    """Return the seconds that a header ``Prefer: wait=N`` requests (RFC 7240), at most 60; 0 without a wait."""
     found = _WAIT.search(prefer)
     return min(int(found[1]), LONGEST_WAIT_SECONDS) if found else 0
 

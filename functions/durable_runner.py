@@ -7,7 +7,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 
 CLIENT: ContextVar[Any] = ContextVar("durable_client")
-"""Durable Functions client that the host binds to the current request."""
+"""Durable Functions client of the current request, as JSON text from the host."""
 
 _LOG = logs.get_logger("durable")
 
@@ -37,7 +37,7 @@ class DurableRunner:
     async def stop(self, job_id: str) -> None:
         """Terminate the orchestration of a job.
 
-        A failure is only logged, because the activities stop by themselves once the job's record says it has ended.
+        A failure is only logged, because the activities also stop when the job's record has a final status.
         """
         try:
             await CLIENT.get().terminate(job_id, "cancelled")

@@ -19,7 +19,7 @@ from shared.worker_threads import load_modules
 ROUTE = "v1/{workspaceId}/graphql"
 GRAPHQL_JSON: Final = "application/graphql-response+json"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST"})
-"""Methods of GraphQL over HTTP; errors on other methods are problem documents."""
+"""HTTP methods of the endpoint; error replies to other methods are problem documents."""
 
 
 class GraphQLError(TypedDict):
@@ -108,7 +108,7 @@ async def read_parameters(request: Request) -> GraphQLParameters:
 
 
 def build_graphql_reply(request: Request, body: Mapping[str, Any], *, executed: bool) -> Reply:
-    """Return a reply in the client's preferred media type.
+    """Build the HTTP reply of a GraphQL response, in the media type that the client prefers.
 
     Under ``application/json`` the status of an invalid GraphQL request is 200, as the working draft requires.
     """
@@ -118,11 +118,11 @@ def build_graphql_reply(request: Request, body: Mapping[str, Any], *, executed: 
 
 
 def build_graphql_problem(error: WorkspaceError, request_id: str, request: Request) -> Reply:
-    """Return the reply to a request that failed before execution: an ``errors`` array with the status of the error."""
+    """Build the reply to a request that failed before its execution: ``errors`` and the HTTP status of the error."""
     media_type = _select_media_type(request)
     if media_type == JSON and request.method not in _METHODS:
         return problem_reply(error, request_id)
-    # Clients that prefer the GraphQL media type read error bodies in that type only.
+    # Clients that prefer the GraphQL media type accept error bodies in that type only.
     graphql_error = to_error_object(error)
     graphql_error["extensions"]["traceId"] = request_id
     headers = {"Content-Type": f"{media_type}; charset=utf-8", **error_headers(error)}

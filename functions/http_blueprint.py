@@ -1,8 +1,8 @@
 """HTTP triggers that pass all requests to the request pipeline.
 
-Each route is one function for all methods, and the pipeline selects the operation. A wrong method is therefore a 405
-with Allow, an unknown address is a problem document, and the order in which the host matches overlapping routes does
-not matter.
+Each route is one function for all methods, and the pipeline selects the operation. A wrong method therefore gets a 405
+with an Allow header, and an unknown address gets a problem document. The order in which the host matches overlapping
+routes has no effect.
 """
 
 import re
@@ -28,7 +28,7 @@ type HttpHandler = Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]
 
 
 def build_http_blueprint(groups: Iterable[LazyGroup]) -> func.Blueprint:
-    """Return a blueprint with one function per route.
+    """Build a blueprint with one function for each route.
 
     A route that several groups declare is registered once: the functions list no methods, and the host rejects two
     functions with the same route and methods (``ScriptHost.HttpRoutesConflict`` of Azure/azure-functions-host).
@@ -49,7 +49,7 @@ def build_http_blueprint(groups: Iterable[LazyGroup]) -> func.Blueprint:
 
 
 def build_catch_all_blueprint() -> func.Blueprint:
-    """Return a blueprint with the function that serves all other addresses."""
+    """Build a blueprint with the function that serves all other addresses."""
     blueprint = func.Blueprint()
     _register(blueprint, "unmatched", "{*path}")
     return blueprint
@@ -103,8 +103,8 @@ def _to_request(req: func.HttpRequest, trace_context: Mapping[str, str]) -> Requ
 def _split_url(url: str, host: str) -> tuple[str, str]:
     """Return the path and the query string of a URL, still percent-encoded.
 
-    URL parsers are not used, because they decode. The Host header is removed first, if the URL begins with it, because
-    a slash or question mark in an invalid Host header must not count as the start of the path.
+    URL parsers are not used, because they decode. The value of the Host header is removed from the start of the URL
+    first, because a slash or question mark in an invalid Host header must not count as the start of the path.
     """
     after_scheme = url.partition("://")[2]
     rest = after_scheme.removeprefix(host)

@@ -22,7 +22,9 @@ _sdk_parse = EventHubTriggerConverter._parse_datetime  # noqa: SLF001  replaced 
 
 
 def parse_enqueued_time(text: str | None) -> datetime | None:
-    """Parse an enqueued time as the SDK does: aware if the text names a zone, else naive; None for no text.
+    """Parse an enqueued time as the SDK does; None if the text is missing.
+
+    The time is aware if the text has a time zone, else naive.
 
     Raises:
         ValueError: the text is not a valid time.
@@ -31,7 +33,7 @@ def parse_enqueued_time(text: str | None) -> datetime | None:
         try:
             return datetime.fromisoformat(text)
         except ValueError:
-            pass  # the SDK raises the error with its own message
+            pass  # the parser of the SDK then raises an error with its own message
     return _sdk_parse(text)
 
 
@@ -41,7 +43,7 @@ EventHubTriggerConverter._parse_datetime = staticmethod(parse_enqueued_time)  # 
 
 
 def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
-    """Return the events of a batch with their properties and positions.
+    """Convert a batch of the Functions host to hub events with their properties and positions.
 
     The host passes the metadata of all events as shared arrays, which are parsed once per batch.
 
@@ -82,12 +84,12 @@ def _read_partition(metadata: Mapping[str, Any]) -> str:
 
 
 def _decode_metadata(value: Any) -> Any:
-    """Return metadata as a JSON value; some hosts pass it as JSON text."""
+    """Return metadata as a JSON value; some versions of the host pass it as JSON text."""
     return json.loads(value) if isinstance(value, str) else value
 
 
 def _to_texts(properties: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return application properties as text; AMQP values other than strings become JSON text."""
+    """Convert application properties to texts; AMQP values other than strings become JSON text."""
     return {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in properties.items()

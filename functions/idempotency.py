@@ -22,11 +22,12 @@ _CONDITIONS = ("if-match", "if-none-match")
 async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
     """Yield the append id of the caller's Idempotency-Key, empty if the request has no key.
 
-    For requests that only append one record to a chain: a retry finds the record by its append id. If the request is
-    rejected, the caller may use the key again.
+    Use it for requests that only append one record to a chain, because a retry finds the record by its append id. If
+    the request is rejected, the caller may use the key again.
 
     Raises:
-        WorkspaceError: INVALID or UNPROCESSABLE, see :class:`shared.idempotency.keys.IdempotencyKeys`.
+        WorkspaceError: INVALID or UNPROCESSABLE if the key is rejected, see
+            :class:`shared.idempotency.keys.IdempotencyKeys`.
     """
     key = call.request.headers.get(HEADER)
     if key is None:
@@ -48,8 +49,8 @@ def make_idempotent[Q, B](
 ) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
     """Decorate a handler so that a retry with the same Idempotency-Key gets the first reply again, for 24 hours.
 
-    For requests that do more than append one record. Place it below ``@GROUP.endpoint``. ``call.append_id`` is the same
-    in every attempt, also if the process ended during an earlier one.
+    Use it below ``@GROUP.endpoint``, for requests that do more than append one record. ``call.append_id`` is the same
+    in every attempt, even if the process died during an earlier one.
     """
 
     @wraps(handler)
@@ -62,7 +63,7 @@ def make_idempotent[Q, B](
             return _encode_reply(await handler(replace(call, append_id=append_id)))
 
         member = call.principal.member_id
-        # The rights are included: a token with fewer rights must not get the stored reply of a token with more.
+        # The rights are part of the caller's id: a token with fewer rights must not get the reply to a token with more.
         request = b"\n".join((_identify_request(call), ",".join(sorted(call.principal.rights)).encode()))
         return _decode_reply(await services().answers.run_once(member, call.request.method, key, request, run))
 
@@ -70,7 +71,7 @@ def make_idempotent[Q, B](
 
 
 def _identify_request(call: Call[Any, Any]) -> bytes:
-    """Return path, query, body and conditional headers, which must be the same in a retry."""
+    """Return the parts of a request that must be the same in a retry: path, query, body and conditional headers."""
     request = call.request
     conditions = [f"{name}: {request.headers[name]}" for name in _CONDITIONS if name in request.headers]
     return b"\n".join((request.path.encode(), request.query.encode(), request.body, *map(str.encode, conditions)))

@@ -19,9 +19,9 @@ class LazyGroup:
     Args:
         name: name of the group.
         module: module that declares the group as ``GROUP``.
-        addresses: method and route of each operation, in the order of their declaration, such as ``GET healthz``.
+        addresses: method and route of each operation, such as ``GET healthz``, in the order of the declarations.
         durable: True if handlers start orchestrations with the client in ``durable_runner.CLIENT``.
-        own_problems: True if the group's error replies are not problem documents.
+        has_own_error_format: True if the group's error replies are not problem documents.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class LazyGroup:
 
         Raises:
             ImportError: the import failed; the next use retries it.
-            LookupError: the module's declarations differ from the listed addresses.
+            LookupError: the operations that the module declares differ from the listed addresses.
         """
         group: Group = import_module(self._module).GROUP
         listed = [(self.name, one.method, one.route) for one in self.endpoints]

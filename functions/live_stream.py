@@ -80,7 +80,7 @@ def _read_authorization(request: Request) -> str:
     try:
         tokens = [value for name, value in request.query_pairs if name == TOKEN_PARAMETER]
     except ValueError:
-        tokens = []  # the pipeline rejects the query string after it has authenticated the caller
+        tokens = []  # the pipeline rejects the invalid query string after it has authenticated the caller
     subprotocols = [each.strip(" \t") for each in request.headers.get("sec-websocket-protocol", "").split(",")]
     return find_credential(request.headers.get("authorization", ""), tokens, subprotocols).authorization
 
@@ -178,7 +178,10 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
 
 
 def _is_upgrade(request: Request) -> bool:
-    """Return whether a request upgrades to a WebSocket; Connection must name Upgrade (RFC 9110 section 7.8)."""
+    """Return whether a request upgrades to a WebSocket.
+
+    The Connection header must contain ``Upgrade`` (RFC 9110 section 7.8).
+    """
     options = [each.strip().lower() for each in request.headers.get("connection", "").split(",")]
     return "upgrade" in options and request.headers.get("upgrade", "").lower() == "websocket"
 
@@ -191,7 +194,7 @@ def _decode_state(state: str) -> bytes:
 
 
 def _build_admission_pipeline(event: ConnectEvent) -> RequestPipeline:
-    """Return a pipeline for the client's own request, so that it passes the same checks as a request to any route."""
+    """Build a pipeline that checks the client's original request in the same way as a request to any route."""
     users = event.claims.get("sub", [])
 
     async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
@@ -203,7 +206,7 @@ def _build_admission_pipeline(event: ConnectEvent) -> RequestPipeline:
 
 
 def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
-    """Return the client's original request, rebuilt from Web PubSub's connect event."""
+    """Rebuild the client's original request from Web PubSub's connect event."""
     client_headers = {name.lower(): ",".join(values) for name, values in event.headers.items()}
     found = find_credential(
         read_moved_authorization(client_headers), event.query.get(TOKEN_PARAMETER, []), event.subprotocols
@@ -219,6 +222,6 @@ def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Reque
 
 
 def _select_stream_parameters(request: Request) -> dict[str, str]:
-    """Return the filter parameters of a request, which its WebSocket URL repeats."""
+    """Return the filter parameters of a request, which become parameters of its WebSocket URL."""
     names = {field.alias or name for name, field in StreamFilters.model_fields.items()}
     return {name: value for name, value in request.query_pairs if name in names}

@@ -191,7 +191,7 @@ def _get_public_url(request: Request) -> str:
 
 
 def is_allowed_host(host: str, hosts: Collection[str]) -> bool:
-    """Return whether a Host header is on a list.
+    """Return whether a Host header names an allowed host.
 
     Args:
         host: value of the header; empty if it is missing.
@@ -204,7 +204,9 @@ def is_allowed_host(host: str, hosts: Collection[str]) -> bool:
 
 
 def build_misdirected_reply(trace_id: str) -> Reply:
-    """Return the reply to an unknown Host header (RFC 9110 section 15.5.20), which does not repeat the value.
+    """Build the 421 reply to an unknown Host header (RFC 9110 section 15.5.20).
+
+    The reply does not repeat the header, because its value is not trusted.
 
     Args:
         trace_id: id of the request.

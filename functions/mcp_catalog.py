@@ -62,7 +62,7 @@ _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additio
 
 
 def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
-    """Return the catalog tools, or none if the principal has no right to read the catalog."""
+    """Build the catalog tools; return no tools if the principal has no right to read the catalog."""
     if AccessRight.CATALOG_READ not in principal.rights:
         return ()
 
@@ -93,7 +93,10 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
 
 
 def build_catalog_resources(principal: Principal, catalog: Catalog) -> Sequence[Resource]:
-    """Return definitions of warm queries and surfaces, or none if the principal has no right to read the catalog."""
+    """Build an MCP resource for the definition of each warm query and surface.
+
+    Return no resources if the principal has no right to read the catalog.
+    """
     if AccessRight.CATALOG_READ not in principal.rights:
         return ()
     queries = [

@@ -33,7 +33,10 @@ from shared.warm_queries.service import DEFAULT_LIMIT
 from shared.wiring import services
 
 _RESERVED: Final = ("timeRange", "limit")
-"""Arguments of every query tool; a declared parameter with the same name becomes ``p_<name>``."""
+"""Names of the arguments of every query tool.
+
+A declared parameter of a query with such a name becomes the argument ``p_<name>``.
+"""
 _TIMEOUT_SECONDS: Final = 20
 _KQL: Final = """declare query_parameters(connections:dynamic, window:timespan);
 Telemetry
@@ -56,7 +59,7 @@ class RunArguments(QueryArguments):
 
 
 def build_query_tools(execute: Operation, catalog: Catalog) -> Iterable[Tool]:
-    """Return the tool for all queries and one tool per approved query, sorted by lookup key."""
+    """Build the tool for all queries, and one tool for each approved query, sorted by lookup key."""
     approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
     named = sorted(_assign_names(approved), key=lambda pair: pair[1].lookup)
     output_schema = build_output_schema(execute)
@@ -147,12 +150,12 @@ async def _to_json(run: QueryResult) -> dict[str, Any]:
 
 
 def _drop_nulls(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments without nulls; a null selects the default."""
+    """Return the arguments without nulls, because a null selects the default."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _parse_integer(value: Any) -> Any:
-    """Return a whole number; ``1.0`` counts as one, because JSON does not distinguish it from ``1``."""
+    """Return a JSON number as an integer; ``1.0`` is accepted, because JSON does not distinguish it from ``1``."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -191,7 +194,7 @@ class Tail(TypedDict):
 
 
 def build_tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
-    """Return the tool, or none if the principal has no right to read the live stream."""
+    """Build the tool; return no tool if the principal has no right to read the live stream."""
     if AccessRight.LIVE_STREAM_READ not in principal.rights:
         return ()
 

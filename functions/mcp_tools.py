@@ -28,7 +28,7 @@ class RouteTool:
         operation: name of the operation.
         title: title that clients show to users.
         description: description for the model.
-        renamed: names of body members by argument name; the tool also accepts the names of the body members.
+        renamed: name of the body member by argument name. The tool also accepts the names of the body members.
         nullable: members of the body that are sent even if they are null, because null has a meaning.
     """
 
@@ -79,7 +79,7 @@ ROUTE_TOOLS: Final = (
 
 
 def build_route_tools(operations: Mapping[str, Operation], send: SendRequest) -> Iterable[Tool]:
-    """Return the tools of the operations that the caller may use."""
+    """Build the tools of the operations that the caller may use."""
     return [_build_tool(spec, operations[spec.operation], send) for spec in ROUTE_TOOLS if spec.operation in operations]
 
 
@@ -96,7 +96,7 @@ def _build_tool(spec: RouteTool, operation: Operation, send: SendRequest) -> Too
 
 
 def _build_input_schema(spec: RouteTool, operation: Operation) -> Schema:
-    """Return the schema of the arguments: all query parameters and body members at one level.
+    """Build the schema of the arguments: all query parameters and body members at one level.
 
     A query parameter has priority over a body member with the same name.
     """
@@ -152,14 +152,14 @@ def _build_runner(spec: RouteTool, operation: Operation, send: SendRequest) -> R
 
 
 def _rename_arguments(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments by the names of the route, without nulls that have no meaning.
+    """Return the arguments by the names that the route uses, without nulls that have no meaning.
 
     Raises:
         WorkspaceError: INVALID if an argument is given under both of its names.
     """
     for argument, member in spec.renamed.items():
         if argument in arguments and member in arguments:
-            raise invalid(member, f"must not be given together with {argument}")
+            raise invalid(member, f"must not be sent together with {argument}")
     members = {spec.renamed.get(name, name): value for name, value in arguments.items()}
     return {name: value for name, value in members.items() if value is not None or name in spec.nullable}
 
@@ -167,7 +167,10 @@ def _rename_arguments(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str
 async def _call_route(
     send: SendRequest, operation: Operation, query: Sequence[tuple[str, str]], body: bytes
 ) -> ToolResult:
-    """Send a request to a route and return its reply as the outcome of a tool; an error is a problem document."""
+    """Send a request to a route and return its reply as the result of a tool.
+
+    The result of a rejected request is the problem document.
+    """
     headers = {"content-type": "application/json", "accept": "application/json"}
     reply = await send(Request(operation.method, f"/{operation.route}", urlencode(query), headers, body))
     content = json.loads(reply.body)
@@ -180,14 +183,14 @@ async def _call_route(
 
 
 def _to_query(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return arguments as the pairs of a query string.
+    """Convert arguments to the pairs of a query string.
 
     Args:
         values: JSON values by name.
         types: JSON type of each value, ``string`` or ``integer``.
 
     Raises:
-        WorkspaceError: INVALID with the names of the values of another type, whose text would have another meaning.
+        WorkspaceError: INVALID with the name of each value of another type, because its text could mean another value.
     """
     texts = {name: _to_text(value, types[name]) for name, value in values.items()}
     wrong = [name for name, text in texts.items() if text is None]

@@ -25,14 +25,17 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Policy that allows scripts and requests of this origin only; libraries of the pages need inline styles."""
+"""Content-Security-Policy that allows scripts and requests of this origin only.
+
+Inline styles are allowed, because third-party libraries of the pages need them.
+"""
 
 STRICT_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'{origins}; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""Policy for pages without third-party code: no inline styles, no text that is inserted as markup.
+"""Content-Security-Policy for pages without third-party code: no inline styles, no text inserted as markup.
 
 ``origins`` is replaced by further origins that the page may call, each after a space.
 """
@@ -255,7 +258,10 @@ async def graphiql_file(call: Call) -> Reply:
 
 @cache
 def _get_console_files() -> StaticFiles:
-    """Return the web console's files, with a policy that allows calls to the live stream and Entra ID if configured."""
+    """Return the web console's files.
+
+    Their Content-Security-Policy allows calls to the live stream and Entra ID, if these are configured.
+    """
     settings = services().settings
     sign_in = build_console_sign_in(settings)
     allowed = (_build_websocket_origin(settings.web_pubsub_endpoint), sign_in.origin if sign_in else "")

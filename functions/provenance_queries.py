@@ -40,7 +40,7 @@ WritableTarget = Annotated[
 
 
 def _build_integer_schema(least: int) -> WithJsonSchema:
-    """Return the schema of a number that clients should send; the field itself is text, because it may be invalid."""
+    """Build the JSON schema of an integer parameter. The model's field is text, because invalid values are ignored."""
     return WithJsonSchema({"type": "integer", "format": "int64", "minimum": least})
 
 
@@ -144,13 +144,13 @@ class ProofQuery(CheckpointQuery):
 
 
 def _limit_to_range(text: str) -> int:
-    """Return a number, limited to the range that the stores can compare; no chain is that long."""
+    """Parse a number and limit it to the range that the stores can compare; no chain has as many records."""
     return max(-_MAX_STORED_NUMBER, min(int(text), _MAX_STORED_NUMBER))
 
 
 @dataclass(slots=True)
 class LenientParser:
-    """Parser of query parameters that fall back to their defaults if they are invalid.
+    """Parser of query parameters; an invalid parameter gets its default.
 
     Attributes:
         ignored: names of the parameters that were invalid.
@@ -172,7 +172,7 @@ class LenientParser:
         if text is None:
             return ""
         try:
-            # A plus sign that the client did not percent-encode is decoded as a blank.
+            # A plus sign that the client did not percent-encode was decoded as a space.
             instant = datetime.fromisoformat(_BLANK_OFFSET.sub(r"\1+", text.upper()))
             return rfc3339(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
         except (ValueError, OverflowError):
@@ -180,7 +180,7 @@ class LenientParser:
             return ""
 
     def parse_window(self, query: WindowQuery) -> Filters:
-        """Return the dates and sequences of a query as filters."""
+        """Convert the dates and sequences of a query to filters."""
         sequences = query if isinstance(query, SequenceQuery) else None
         return Filters(
             start=self.parse_instant("startDate", query.start_date),
@@ -195,6 +195,6 @@ class LenientParser:
 
 
 def build_equality_filters(query: EventsQuery | ExportQuery) -> dict[str, str]:
-    """Return the filters on record members; an empty parameter counts as missing."""
+    """Return the required value of each filtered record member; an empty parameter counts as missing."""
     filters = {"EntityType": query.entity_type, "ActionType": query.action_type, "UserID": query.user_id}
     return {name: value for name, value in filters.items() if value}

@@ -23,7 +23,7 @@ MAX_DAMAGED = 100
 
 
 def build_created_reply(chain: ChainKey, record: ChainRecord) -> Reply:
-    """Return the 201 reply of a new record, with a link to the checkpoint that will cover it."""
+    """Build the 201 reply for a new record, with a link to the checkpoint that will cover it."""
     parameters = {"target": str(chain.target), **({"scopeKey": chain.scope_key} if chain.scope_key else {})}
     link = f'</oi-api/provenance/checkpoint?{urlencode(parameters)}>; rel="checkpoint"'
     # Proxies reject header lines longer than a few kilobytes.
@@ -32,7 +32,7 @@ def build_created_reply(chain: ChainKey, record: ChainRecord) -> Reply:
 
 
 async def build_list_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:
-    """Return records as a JSON array, with the headers of every list of records."""
+    """Build a reply with records as a JSON array and the headers that describe a list of records."""
     headers = {
         "Content-Type": JSON,
         "x-provenance-scanned": str(answer.scanned),
@@ -45,7 +45,7 @@ async def build_list_reply(chain: ChainKey, answer: AuditQueryResult, parser: Le
 
 
 async def build_csv_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:
-    """Return records as CSV, with the headers of every list of records."""
+    """Build a reply with records as CSV and the headers that describe a list of records."""
     reply = await build_list_reply(chain, replace(answer, records=()), parser)
     reply.body = await asyncio.to_thread(_to_csv, answer.records)
     reply.headers["Content-Type"] = "text/csv; charset=utf-8; header=present"
@@ -60,7 +60,7 @@ def estimate_csv_size(record: ChainRecord) -> int:
 
 
 def build_export_file_name(chain: ChainKey) -> str:
-    """Return the file name of an export; the interface requires ``.csv`` for both formats."""
+    """Build the file name of an export; the specification requires ``.csv`` for both formats."""
     return f"provenance-{re.sub(r'[^A-Za-z0-9._-]', '_', chain.scope_key or chain.target)}.csv"
 
 

@@ -16,7 +16,7 @@ from shared.timestamps import parse_rfc3339, rfc3339
 from shared.warm_queries.results import QueryResult
 
 _CHUNK = 250
-"""Rows that are serialized in one call."""
+"""Number of rows that are serialised in one call."""
 _VARY = {"Vary": "Accept, Authorization"}
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
@@ -25,7 +25,7 @@ _TEXT_TYPES = frozenset({"string", "dynamic"})
 
 
 async def build_query_reply(request: Request, run: QueryResult) -> Reply:
-    """Return the rows in the media type that the caller prefers, or 304 if the caller's ETag matches."""
+    """Build the reply with the rows in the caller's preferred media type, or a 304 if the caller's ETag matches."""
     media_type = choose_media_type(request.headers.get("accept", ""), (JSON, CSV, PARQUET))
     rows, etag = await asyncio.to_thread(_serialise_rows, run, media_type)
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
@@ -39,7 +39,7 @@ async def build_query_reply(request: Request, run: QueryResult) -> Reply:
 
 
 def _serialise_rows(run: QueryResult, media_type: str) -> tuple[bytes, str]:
-    # Rows are serialized in chunks, because serializing all rows in one call blocks the other threads.
+    # Rows are serialised in chunks, because serialising all rows in one call would block the other threads.
     parts = (json_bytes(run.rows[start : start + _CHUNK])[1:-1] for start in range(0, len(run.rows), _CHUNK))
     rows = b"[%b]" % b",".join(parts)
     return rows, _compute_etag(run, media_type, rows)
@@ -59,7 +59,7 @@ def _build_document(run: QueryResult, rows: bytes) -> bytes:
     }
     if run.from_cache is not None:
         document |= {"fromCache": run.from_cache, "asOf": rfc3339(run.executed_at)}
-    # The rows are inserted as bytes, because they have been serialized for the ETag already.
+    # The rows are inserted as bytes, because they are already serialised for the ETag.
     head = json_bytes({"query": run.query, "executedAt": rfc3339(run.executed_at)})[:-1]
     return b'%b,"results":%b,%b' % (head, rows, json_bytes(document)[1:])
 
@@ -76,7 +76,7 @@ def _build_governance_headers(run: QueryResult) -> dict[str, str]:
 
 
 def _compute_etag(run: QueryResult, media_type: str, rows: bytes) -> str:
-    """Return a weak ETag of the rows and their governance; it does not depend on the time of execution."""
+    """Compute a weak ETag from the rows and the approval of the query; it does not depend on the time of execution."""
     approval = run.approval and (run.approval.approved_by, rfc3339(run.approval.approved_at))
     columns = [(column.name, column.type) for column in run.columns]
     digest = hashlib.blake2b(json_bytes([media_type, run.query, approval, columns, run.truncated]), digest_size=16)

@@ -42,7 +42,7 @@ class PartitionQuery(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    # Declared first, because the validator of partition_key needs its value.
+    # Declared before partition_key, because the validator of partition_key reads its value.
     key_type: KeyType = Field(
         KeyType.STRING,
         alias="partitionKeyType",
@@ -70,7 +70,7 @@ def _parse_partition(text: str, key_type: KeyType) -> PartitionValue:
 
 
 def _require_digits(value: object) -> object:
-    # Python would also parse forms such as "1_0" and " 1".
+    # int() would also accept texts such as "1_0" and " 1".
     if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
         raise ValueError(f"must be a whole number from 1 to {MAX_LIMIT}")
     return value
@@ -102,7 +102,7 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
     query = call.query
     page = await services().documents.list(_get_address(call), query.value(), query.limit, query.continuation_token)
     token = json_bytes(page.continuation)
-    # The stored JSON texts are joined as they are, because parsing them again would only take time.
+    # The stored JSON texts are joined without parsing, which saves time.
     body = b'{"documents":[%b],"count":%d,"continuationToken":%b}' % (b",".join(page.texts), len(page.texts), token)
     return Reply(200, body, {"Content-Type": JSON})
 

@@ -1,5 +1,6 @@
-"""Functions that the host starts by itself: Event Hub triggers (ingest, archive, live stream) and the timer.
+"""Event Hub triggers (ingest, archive, live stream) and the timer trigger.
 
+An impulse is a normalised telemetry message: `ingest` makes it from a hub event, `archive` and `live` read it.
 The setting ``EVENT_HUB_SOURCES`` adds ingest triggers for the Event Hubs of connections.
 """
 
@@ -132,7 +133,7 @@ async def archive(
         await services().archive.run(read_hub_events(events))
 
 
-# Live data loses its value within seconds: after five attempts the host skips the batch.
+# After five attempts the host skips the batch, because live data is useless after seconds.
 @blueprint.function_name("live")
 @blueprint.event_hub_message_trigger(
     arg_name="events",

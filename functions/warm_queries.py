@@ -140,5 +140,5 @@ def _parse_arguments(request: Request) -> dict[str, str]:
     if len(arguments) != len(pairs):
         names = [name for name, _ in pairs]
         repeated = sorted({name for name in names if names.count(name) > 1})
-        raise invalid_fields([FieldError(name, "is given more than once") for name in repeated])
+        raise invalid_fields([FieldError(name, "is repeated; send it once") for name in repeated])
     return arguments

@@ -60,7 +60,7 @@ async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors
     with faults.collect():
         parse_condition(call.request)
     if faults:
-        # If there are no errors so far, `put` runs these checks itself.
+        # Without errors so far, `put` runs these checks itself.
         await services().query_definitions.check(faults, _build_definition(call))
 
 
@@ -109,7 +109,7 @@ async def approve_warm_query(call: Call) -> Reply:
 
 
 def _build_definition(call: Call[Any, QueryBody]) -> WarmQuery:
-    """Return the query of a request without validating it, so that all errors are reported together."""
+    """Build the query of a request without validating it, so that all errors are reported together."""
     body = call.body
     return WarmQuery.model_construct(
         lookup=call.path["lookup"],

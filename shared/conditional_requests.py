@@ -19,7 +19,7 @@ _BETWEEN = re.compile(r"[ \t]*(?:,[ \t]*)*")
 
 @dataclass(frozen=True, slots=True)
 class EntityTags:
-    """The ETags of one header.
+    """ETags of one If-Match or If-None-Match header.
 
     Attributes:
         every: whether the header is ``*``, which matches every version.
@@ -34,14 +34,14 @@ class EntityTags:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition of a request on the stored version; None for a header that the request does not have."""
+    """Condition of a request on the stored version of an item; a header that is missing is None."""
 
     match: EntityTags | None = None
     none_match: EntityTags | None = None
 
     @property
     def single_etag(self) -> str | None:
-        """The ETag, if one strong ETag in If-Match is the whole condition; else None."""
+        """The ETag, if the condition consists of one strong ETag in If-Match; else None."""
         match = self.match
         if self.none_match is not None or match is None or match.every or match.weak or len(match.strong) != 1:
             return None
@@ -53,19 +53,19 @@ class Condition:
         return self.none_match is None and (self.match is None or self.match.every)
 
     def check_match(self, etag: str) -> None:
-        """Reject the request if If-Match does not name an ETag.
+        """Reject the request if If-Match does not contain this ETag.
 
         Raises:
-            WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED``.
+            WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED`` if the condition is not satisfied.
         """
         if not self._matches(etag):
             raise precondition_failed_error()
 
     def is_known(self, etag: str | None) -> bool:
-        """Return whether If-None-Match names the stored version by weak comparison (section 13.1.2).
+        """Return whether If-None-Match matches the stored version by weak comparison (section 13.1.2).
 
         Args:
-            etag: of the stored version; None if nothing is stored.
+            etag: ETag of the stored version; None if nothing is stored.
         """
         tags = self.none_match
         return tags is not None and etag is not None and (tags.every or etag in tags.strong or etag in tags.weak)
@@ -74,7 +74,7 @@ class Condition:
         """Return whether the stored version may be changed (section 13.2.2).
 
         Args:
-            etag: of the stored version; None if nothing is stored.
+            etag: ETag of the stored version; None if nothing is stored.
         """
         return self._matches(etag) and not self.is_known(etag)
 
@@ -82,16 +82,16 @@ class Condition:
         """Reject a write if the stored version does not satisfy the condition.
 
         Args:
-            etag: of the stored version; None if nothing is stored.
+            etag: ETag of the stored version; None if nothing is stored.
 
         Raises:
-            WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED``.
+            WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED`` if the condition is not satisfied.
         """
         if not self.allows(etag):
             raise precondition_failed_error()
 
     def _matches(self, etag: str | None) -> bool:
-        """Return whether If-Match names the stored version; a weak ETag never matches (section 13.1.1)."""
+        """Return whether If-Match contains the ETag of the stored version; weak ones never match (section 13.1.1)."""
         tags = self.match
         return tags is None or (etag is not None and (tags.every or etag in tags.strong))
 
@@ -101,7 +101,7 @@ UNCONDITIONAL: Final = Condition()
 
 
 def precondition_failed_error() -> WorkspaceError:
-    """Return the error for an unsatisfied condition."""
+    """Build the error for a condition that is not satisfied."""
     detail = "The ETag does not match the stored version; read the item again."
     return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
 

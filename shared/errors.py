@@ -1,4 +1,4 @@
-"""The error that domains raise: a kind and a stable code, without an HTTP status."""
+"""Error that domains raise: a kind and a stable code, without an HTTP status."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -59,19 +59,19 @@ class WorkspaceError(Exception):
 
 
 def invalid(field: str, message: str, *, code: str = "INVALID_REQUEST") -> WorkspaceError:
-    """Return an INVALID error about one field."""
+    """Build an INVALID error about one field."""
     return invalid_fields([FieldError(field, message)], code=code)
 
 
 def invalid_fields(errors: Sequence[FieldError], *, code: str = "INVALID_REQUEST") -> WorkspaceError:
-    """Return an INVALID error that lists all invalid fields under ``errors``."""
+    """Build an INVALID error that lists all invalid fields under ``errors``."""
     detail = "; ".join(f"{error.field}: {error.message}" for error in errors)
     listed = [{"field": error.field, "message": error.message} for error in errors]
     return WorkspaceError(Kind.INVALID, code, detail, errors=listed)
 
 
 LEADING: Final = ("BODY_NOT_JSON", "SCOPE_KEY_REQUIRED")
-"""Codes that take precedence when a request breaks several rules, because clients check them first."""
+"""Error codes that a reply prefers if a request breaks several rules, because clients check for them."""
 
 
 class ValidationErrors:
@@ -91,19 +91,20 @@ class ValidationErrors:
         self.mark_invalid(_get_first_name(listed["field"]) for listed in _list_field_errors(error))
 
     def mark_invalid(self, fields: Iterable[str]) -> None:
-        """Mark fields as invalid, so that no further rule is checked against them."""
+        """Mark fields as invalid, so that callers of :meth:`has_valid` check no further rule against them."""
         self._invalid.update(fields)
 
     def has_valid(self, *fields: str) -> bool:
-        """Return whether none of these fields is marked as invalid, so that a rule can be checked against them."""
+        """Return whether a rule can be checked against these fields: none of them is marked as invalid."""
         return self._invalid.isdisjoint(fields)
 
     @contextmanager
     def collect(self) -> Iterator[None]:
-        """Collect the INVALID error that the block raises.
+        """Collect an INVALID error that the block raises.
 
         Raises:
-            WorkspaceError: the errors collected before, or an error of another kind from the block.
+            WorkspaceError: the block raises an error of another kind. If errors were collected before, they are raised
+                instead.
         """
         try:
             yield

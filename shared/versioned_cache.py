@@ -13,8 +13,8 @@ class VersionedCache[T]:
     """Cache of one value; it reads the version from the store at most once per ``max_age`` seconds.
 
     Args:
-        version: reads the current version from the store; cheap.
-        load: reads the value and its version.
+        version: function that reads the current version from the store; it must be cheap.
+        load: function that reads the value and its version from the store.
         max_age: seconds for which the cached value is returned without a read.
         max_stale: seconds for which the cached value is returned while the store does not respond.
     """
@@ -49,7 +49,7 @@ class VersionedCache[T]:
             return await self._refresh()
 
     def invalidate(self) -> None:
-        """Make the next call read the version from the store; call it after a change by this process."""
+        """Make the next call read the version from the store. Call this after this process has changed the value."""
         self._generation += 1
         self._checked_at = float("-inf")
 
@@ -67,6 +67,6 @@ class VersionedCache[T]:
             _LOG.warning("the store does not respond; the cached value is used", exc_info=True)
         else:
             self._succeeded_at = now
-        if generation == self._generation:  # else the value was invalidated during the read and may be outdated
+        if generation == self._generation:  # otherwise the value was invalidated during the read and may be outdated
             self._checked_at = now
         return self._cached[1]

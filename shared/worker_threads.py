@@ -13,10 +13,13 @@ from importlib import import_module
 from typing import Final
 
 LARGE: Final = 16_384
-"""Characters or bytes from which work runs in a thread; for smaller texts a thread costs more than the work."""
+"""Minimum size, in characters or bytes, of a text whose processing runs in a worker thread.
+
+For a smaller text, the thread would cost more than the processing.
+"""
 
 LARGE_VALUES: Final = 65_536
-"""Characters or bytes from which a text has so many values that a garbage collection over them takes long."""
+"""Minimum size, in characters or bytes, of a JSON text whose values make a garbage collection slow."""
 
 _LONGEST_PAUSE_SECONDS: Final = 10.0
 _WORKERS: Final = 2
@@ -26,10 +29,10 @@ async def run_in_worker[**P, T](size: int, work: Callable[P, T], *args: P.args, 
     """Call a function, in a worker thread if its text is large, and return the result.
 
     Args:
-        size: of the text, in characters or bytes.
-        work: a function that does not use objects of the event loop.
-        args: its arguments.
-        kwargs: its named arguments.
+        size: size of the text, in characters or bytes.
+        work: function to call; it must not use objects of the event loop.
+        args: positional arguments of the function.
+        kwargs: named arguments of the function.
     """
     if size < LARGE:
         return work(*args, **kwargs)
@@ -39,12 +42,12 @@ async def run_in_worker[**P, T](size: int, work: Callable[P, T], *args: P.args, 
 
 @cache
 def _get_thread_pool() -> ThreadPoolExecutor:
-    """Return the thread pool for large texts; it is small, because each busy thread delays the event loop."""
+    """Return the thread pool for large texts. It is small, because each busy thread delays the event loop."""
     return ThreadPoolExecutor(_WORKERS, "large texts")
 
 
 async def load_modules(*names: str) -> None:
-    """Import modules in a worker thread; return at once if they are imported already.
+    """Import modules in a worker thread; return at once if they are already imported.
 
     Large libraries take up to a second to import, so the first request that needs them loads them.
 
@@ -62,7 +65,7 @@ async def load_modules(*names: str) -> None:
 def _import_all(names: list[str]) -> None:
     for name in names:
         import_module(name)
-        # sys.modules cannot be used for this check: it has a module while the import is still under way.
+        # sys.modules cannot be used for this check: it contains a module before its import is complete.
         _loaded.add(name)
 
 
@@ -70,7 +73,10 @@ _loaded: Final = set[str]()
 
 
 class _GarbageCollection:
-    """Switch of the cyclic garbage collection, which examines every object while all other threads wait."""
+    """Switch that pauses Python's cyclic garbage collection.
+
+    A collection examines every object, and all other threads wait meanwhile.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -89,7 +95,7 @@ class _GarbageCollection:
         finally:
             with self._lock:
                 self._pauses -= 1
-                # Without the time limit, pauses that always overlap would never let garbage be collected.
+                # Without the time limit, pauses that overlap continuously would prevent every collection.
                 if self._pauses == 0 or time.monotonic() - self._paused_at > _LONGEST_PAUSE_SECONDS:
                     gc.enable()
 
@@ -100,7 +106,7 @@ def pause_garbage_collection(size: int) -> AbstractContextManager[None]:
     JSON values have no cycles, but a collection would examine all of them, and there may be a million.
 
     Args:
-        size: of the text, in characters or bytes; below :data:`LARGE_VALUES` the collection is not paused.
+        size: size of the text, in characters or bytes; below :data:`LARGE_VALUES` the collection is not paused.
     """
     return _COLLECTION.pause() if size >= LARGE_VALUES else nullcontext()
 

@@ -1,1 +1,1 @@
-"""Recurring work of the app: which jobs there are, when each is due, and which instance runs it."""
+"""Recurring background jobs: their schedules, their leases, and the runner that starts them."""

@@ -10,7 +10,7 @@ class JobClaim:
     """Result of an attempt to claim a job.
 
     Attributes:
-        granted: whether the caller holds the lease and must run the job.
+        granted: whether the claiming instance holds the lease and must run the job.
         next_attempt: the earliest time at which another attempt can succeed.
     """
 
@@ -19,10 +19,10 @@ class JobClaim:
 
 
 class JobLeaseStore(Protocol):
-    """Grants each due run of a job to one holder at a time.
+    """Store that leases each due job to one instance (the holder) at a time.
 
-    A job is due from its stored due time on. A holder that dies loses its lease when the lease ends; the due time is
-    moved only after the run, so another holder then makes the run up.
+    A job is due from its stored due time on. The due time moves only after the run. If an instance dies during a run,
+    its lease ends, and another instance repeats the run.
     """
 
     async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
@@ -33,25 +33,25 @@ class JobLeaseStore(Protocol):
             holder: name of the instance; an instance may claim a job again while it holds the lease.
             at: the current time.
             until: end of the lease.
-            first_due: due time that is stored when the store does not know the job yet.
+            first_due: due time of a job that the store does not contain yet.
 
         Raises:
-            WorkspaceError: UNAVAILABLE.
+            WorkspaceError: UNAVAILABLE if the store does not respond.
         """
         ...
 
     async def extend(self, job: str, holder: str, until: datetime) -> bool:
-        """Move the end of a lease; return False if the holder has lost it.
+        """Extend a lease; return False if the holder has lost it.
 
         Raises:
-            WorkspaceError: UNAVAILABLE.
+            WorkspaceError: UNAVAILABLE if the store does not respond.
         """
         ...
 
     async def release(self, job: str, holder: str, due_at: datetime) -> None:
-        """Give a lease back and store the next due time; does nothing if the holder has lost it.
+        """Release a lease and store the next due time; do nothing if the holder has lost the lease.
 
         Raises:
-            WorkspaceError: UNAVAILABLE.
+            WorkspaceError: UNAVAILABLE if the store does not respond.
         """
         ...

@@ -1,6 +1,6 @@
-"""Runs background jobs when they are due, each on one instance at a time.
+"""Runner of background jobs: starts each job when it is due, on one instance at a time.
 
-Separate from ``ports`` because the stores of leases need no runner.
+It is separate from ``ports``, because the stores of leases need no runner.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 
 LEASE: Final = timedelta(seconds=30)
-"""An instance that dies delays its job by at most this long."""
+"""Duration of a lease; if an instance dies, another one can run its job after this time."""
 
 WAIT_SECONDS: Final = 2.0
-"""A tick returns after this time; jobs that take longer continue, so that they never delay the other jobs."""
+"""Maximum duration of a tick; longer jobs continue after it, so that they do not delay other jobs."""
 
 _LOG = get_logger("background")
 
@@ -31,9 +31,9 @@ class BackgroundJob:
     """A recurring job.
 
     Attributes:
-        name: unique, and stable over versions, because the store knows the job by it.
+        name: unique, and the same in all versions, because it is the key of the job in the store.
         schedule: when the job is due.
-        run: does the work. A repeated run must be harmless: a run is repeated after a crash.
+        run: does the work. It must be idempotent, because a run is repeated after a crash.
     """
 
     name: str
@@ -42,10 +42,10 @@ class BackgroundJob:
 
 
 class BackgroundRunner:
-    """Starts due jobs at each tick of the timer.
+    """Runner that starts the due jobs at each tick of the timer.
 
     Args:
-        jobs: the jobs; a job that an earlier tick started and that still runs is not started again.
+        jobs: the jobs; a job that still runs since an earlier tick is not started again.
         leases: the store that all instances share.
         clock: returns the current time.
     """
@@ -72,7 +72,7 @@ class BackgroundRunner:
             await asyncio.wait([self._running[job.name] for job in due], timeout=WAIT_SECONDS)
 
     async def close(self) -> None:
-        """Stop the jobs that run; they are due at once on the next instance."""
+        """Cancel the running jobs; another instance can run them at once."""
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
@@ -83,7 +83,10 @@ class BackgroundRunner:
             del self._running[name]
 
     def _is_running(self, name: str) -> bool:
-        """Return whether a run is under way; the callback of one that has just ended may still be due."""
+        """Return whether a run of the job is in progress.
+
+        The task is checked, because the callback that removes an ended task may not have run yet.
+        """
         task = self._running.get(name)
         return task is not None and not task.done()
 
@@ -108,9 +111,9 @@ class BackgroundRunner:
             due_at = job.schedule.next(max(self._clock(), at))
         except asyncio.CancelledError:
             count("workspace.background.failures", job=job.name)
-            _LOG.warning("a background job was stopped before its end", extra=fields(job=job.name))
+            _LOG.warning("a background job was cancelled before it completed", extra=fields(job=job.name))
         except Exception:  # noqa: BLE001  jobs are the domains'; the store needs the lease back whatever they raise
-            # The next run repeats the work; one job that fails must not stop the others.
+            # The next run repeats the work, and a failed job must not stop the others.
             count("workspace.background.failures", job=job.name)
             _LOG.exception("a background job failed", extra=fields(job=job.name))
             due_at = job.schedule.next(max(self._clock(), at))
@@ -124,7 +127,7 @@ class BackgroundRunner:
         try:
             await self._leases.release(job, self._holder, due_at)
         except WorkspaceError as error:
-            _LOG.warning("the lease of a background job ends by itself: %s", error, extra=fields(job=job))
+            _LOG.warning("a background job's lease was not released and will expire: %s", error, extra=fields(job=job))
 
     async def _keep_lease(self, job: str, work: asyncio.Future[object]) -> None:
         """Extend the lease while the job runs; stop the job if another instance has taken it over."""
@@ -136,6 +139,6 @@ class BackgroundRunner:
                 _LOG.warning("a lease could not be extended: %s", error, extra=fields(job=job))
                 continue
             if not held:
-                _LOG.warning("another instance runs the background job now", extra=fields(job=job))
+                _LOG.warning("a background job is cancelled: another instance has its lease", extra=fields(job=job))
                 work.cancel()
                 return

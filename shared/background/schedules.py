@@ -10,23 +10,23 @@ _WITHOUT_SECONDS, _WITH_SECONDS = 5, 6
 
 
 class Schedule:
-    """When a timer is due: six fields, seconds first; five fields leave the seconds out.
+    """NCRONTAB expression of six fields, seconds first; with five fields, the seconds are 0.
 
-    See learn.microsoft.com/azure/azure-functions/functions-bindings-timer, "NCRONTAB expressions". What croniter knows
-    beyond that (``L``, ``#``, ``@daily``) is refused, for the Functions host would refuse it too.
+    See learn.microsoft.com/azure/azure-functions/functions-bindings-timer, "NCRONTAB expressions". Extensions of
+    croniter (``L``, ``#``, ``@daily``) are rejected, because the Functions host rejects them, too.
     """
 
     def __init__(self, expression: str) -> None:
-        """Read an expression.
+        """Parse an expression.
 
         Raises:
-            ValueError: it is not an NCRONTAB expression, or names no instant.
+            ValueError: the text is not an NCRONTAB expression, or has no occurrence.
         """
         parts = expression.split()
         if len(parts) == _WITHOUT_SECONDS:
             parts.insert(0, "0")
         if len(parts) != _WITH_SECONDS or not all(_FIELD.fullmatch(part) for part in parts):
-            raise ValueError(f"{expression!r} is not an NCRONTAB expression of six fields")
+            raise ValueError(f"{expression!r} is not an NCRONTAB expression such as 0 */5 * * * *")
         self._expression = " ".join(parts)
         try:
             self.next(datetime.fromisoformat("2000-01-01T00:00:00Z"))
@@ -34,8 +34,8 @@ class Schedule:
             raise ValueError(f"{expression!r} is not an NCRONTAB expression: {error}") from None
 
     def next(self, after: datetime) -> datetime:
-        """Return the first occurrence after an instant."""
-        # NCRONTAB wants the day of month and the day of week both to match, where cron takes either.
+        """Return the first occurrence after a time."""
+        # NCRONTAB requires that both the day of month and the day of week match; cron requires only one of them.
         occurrences = croniter(self._expression, after, second_at_beginning=True, day_or=False)
         instant: datetime = occurrences.get_next(datetime)
         return instant

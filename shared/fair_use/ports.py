@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Purpose(StrEnum):
-    """Kind of resources that are counted together."""
+    """Kind of quota: resources of one kind are counted together."""
 
     STREAMS = "streams"
     JOBS = "jobs"
@@ -15,12 +15,12 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuotaReservation:
-    """One live stream or job that counts against its principal's quota.
+    """Reservation in a principal's quota, for one live stream or one job.
 
     Attributes:
         id: id of the stream or job.
-        taken_at: seconds since the epoch.
-        active: whether it counts towards the limit of their number; a finished job only counts with its size.
+        taken_at: time of the reservation, in seconds since the epoch.
+        active: whether it counts towards the limit of the number; a finished job counts only with its size.
         size: size of its stored files in bytes.
     """
 
@@ -31,34 +31,35 @@ class QuotaReservation:
 
 
 class QuotaStore(Protocol):
-    """Stores the places of each principal.
+    """Store of the quota reservations of each principal.
 
     Concurrent calls of several processes never exceed a limit. Every method raises WorkspaceError UNAVAILABLE
     ``QUOTAS_UNAVAILABLE`` if the store does not respond.
     """
 
     async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:
-        """Add an active place; return False when the principal already has as many active ones as the limit.
+        """Add an active reservation; return False if the principal already has ``limit`` active reservations.
 
-        A place with this id that exists already is not changed.
+        An existing reservation with this id is not changed.
         """
         ...
 
     async def grow(self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int) -> bool:
-        """Raise the size of a place; return False, and change nothing, when all sizes together would pass the limit.
+        """Raise the size of a reservation; add the reservation if it is missing.
 
-        Adds the place when it is missing. A smaller size than the stored one changes nothing.
+        Return False and change nothing if all sizes of the principal together would exceed the limit. A size below
+        the stored one changes nothing.
         """
         ...
 
     async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:
-        """Mark a place as no longer active; its size still counts."""
+        """Mark a reservation as inactive; its size still counts."""
         ...
 
     async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:
-        """Remove places; missing ones are ignored."""
+        """Delete reservations; ids without a reservation are ignored."""
         ...
 
     async def list_reservations(self, principal: str, purpose: Purpose) -> Sequence[QuotaReservation]:
-        """Return the principal's places, oldest first."""
+        """Return the principal's reservations, oldest first."""
         ...

@@ -31,7 +31,7 @@ class Cors:
         self._origins = frozenset(origins)
 
     def build_preflight_reply(self, request: Request, allowed: Collection[str]) -> Reply | None:
-        """Return the reply to a preflight request; None for other requests and for unknown origins.
+        """Build the reply to a CORS preflight request; return None for other requests and for unknown origins.
 
         Args:
             request: the request.

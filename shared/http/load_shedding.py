@@ -1,14 +1,14 @@
 """Load shedding: an instance processes a limited number of requests together, and rejects requests while overloaded.
 
-Without a limit, requests pile up in the event loop under overload, all of them become late, and the pile remains
-after the load has ended. Here a few dozen requests are processed together and the others wait in a queue, in the
-order of their arrival. A short burst of any size is processed. The instance is overloaded if requests keep arriving
+Without a limit, every request is slow under overload, and the queue remains after the load has ended. Here an instance
+has a few dozen places. Each request that is processed occupies one, and the others wait in a queue, in the order of
+their arrival. A short burst of any size is processed completely. The instance is overloaded if requests keep arriving
 as fast as they are admitted while more than :data:`TOLERATED` wait. It then rejects requests that have waited for
 :data:`PATIENCE_SECONDS`, until no rejection was necessary for :data:`CALM_SECONDS`. As in CoDel (RFC 8289), the time
-in the queue counts, not its length.
+in the queue decides, not the length of the queue.
 
-A slow request mostly waits for another service, so it no longer occupies a place after :data:`COUNTED_SECONDS`. While
-the instance is overloaded, each path can use only a share of the places.
+A slow request mostly waits for another service, so it releases its place after :data:`COUNTED_SECONDS` although it
+still runs. While the instance is overloaded, each path can occupy only a share of the places.
 """
 
 import asyncio
@@ -32,9 +32,12 @@ TOLERATED: Final = 96
 """Number of waiting requests that never count as overload."""
 WINDOW_SECONDS: Final = 0.4
 WINDOWS: Final = 5
-"""Consecutive busy windows after which the instance is overloaded."""
+"""Number of consecutive busy time windows after which the instance is overloaded."""
 BUSY_RATIO: Final = 0.8
-"""Arrivals per admitted request that make a window busy; after the start of a burst, few requests arrive."""
+"""A time window is busy if at least this number of requests arrive per admitted request.
+
+A burst does not make the following windows busy, because few further requests arrive in them.
+"""
 PATIENCE_SECONDS: Final = 0.1
 FEW: Final = 8
 """Under overload, requests are rejected after ``PATIENCE_SECONDS`` if more than this number wait."""
@@ -42,11 +45,11 @@ CALM_SECONDS: Final = 3.0
 """Time without rejections after which the overload ends."""
 RECENT_SECONDS: Final = 10.0
 WINDOWS_AGAIN: Final = 2
-"""Consecutive busy windows that suffice within ``RECENT_SECONDS`` of the last rejection."""
+"""Number of consecutive busy windows that suffice within ``RECENT_SECONDS`` after the last rejection."""
 SHARES: Final = 4
-"""Under overload, each path can use one of this number of equal shares of the places."""
+"""Under overload, each path can occupy the number of places divided by this number."""
 COUNTED_SECONDS: Final = 0.25
-"""Time for which a request occupies a place."""
+"""Maximum time for which a request occupies a place."""
 RETRY_AFTER_SECONDS: Final = 1
 
 _IS_ADMITTED: ContextVar[bool] = ContextVar("is_admitted", default=False)
@@ -59,7 +62,7 @@ class _QueuedRequest:
     Attributes:
         path: path of the request.
         since: time of its arrival.
-        admission: set to whether the request is admitted.
+        admission: future with True if the request is admitted, False if it is rejected.
     """
 
     path: str
@@ -68,7 +71,7 @@ class _QueuedRequest:
 
 
 class CongestionDetector:
-    """Detector of overload, from the arrival, admission and rejection of requests."""
+    """Detector of overload, which counts arriving, admitted and rejected requests in short time windows."""
 
     def __init__(self) -> None:
         self.is_overloaded = False
@@ -89,7 +92,7 @@ class CongestionDetector:
         self._rejected_at = now
 
     def update(self, now: float, waiting: int) -> None:
-        """Update ``is_overloaded``.
+        """Set ``is_overloaded`` from the windows that have ended.
 
         Args:
             now: current time in seconds.
@@ -100,7 +103,7 @@ class CongestionDetector:
         elif waiting <= TOLERATED:
             self._start_window(now, 0)
         elif now - self._since >= WINDOW_SECONDS:
-            # If nothing called this method for longer than a window, nothing happened in the meantime.
+            # If this method was not called for longer than a window, no request arrived or ended in the meantime.
             is_busy = self._arrived >= BUSY_RATIO * max(1, self._admitted)
             self._start_window(now, self._windows + 1 if is_busy else 0)
         is_recent = now - self._rejected_at < RECENT_SECONDS
@@ -132,13 +135,13 @@ class LoadShedder:
 
     @asynccontextmanager
     async def admit(self, path: str) -> AsyncIterator[None]:
-        """Wait for a place and hold it while the block runs; a nested call in the same task needs no further place.
+        """Wait for a place and occupy it while the block runs. A nested call in the same task needs no further place.
 
         Args:
             path: path of the request.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``OVERLOADED``.
+            WorkspaceError: UNAVAILABLE ``OVERLOADED`` if the request is rejected because of overload.
         """
         if path in ALWAYS_ADMITTED or _IS_ADMITTED.get():
             yield
@@ -169,7 +172,7 @@ class LoadShedder:
         self._process_queue()
 
     def _has_room(self, now: float) -> bool:
-        """Return whether a place is free; requests that run for longer than ``COUNTED_SECONDS`` occupy none."""
+        """Return whether a place is free, after requests that run longer than ``COUNTED_SECONDS`` lost theirs."""
         while len(self._working) >= self._places:
             oldest, since = next(iter(self._working.items()))
             if now - since < COUNTED_SECONDS:
@@ -178,7 +181,7 @@ class LoadShedder:
         return True
 
     def _process_queue(self) -> None:
-        """Admit or reject the requests at the front of the queue, and schedule the next call."""
+        """Admit or reject requests from the front of the queue until all places are in use; schedule the next call."""
         now = self._clock()
         self._detector.update(now, len(self._waiting))
         while self._waiting:
@@ -203,7 +206,7 @@ class LoadShedder:
         """Admit a request, or reject it if the instance is overloaded and its path has used its share of the places."""
         share = max(1, self._places // SHARES)
         if self._detector.is_overloaded and self._admitted_by_path[request.path] >= share:
-            if len(self._waiting) > FEW:  # if few wait, only this path has too many requests
+            if len(self._waiting) > FEW:  # if only a few wait, this path alone has too many requests
                 self._detector.record_rejection(now)
             request.admission.set_result(False)
             return

@@ -20,13 +20,13 @@ _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
 @dataclass(frozen=True)
 class Request:
-    """HTTP request as received.
+    """HTTP request, before validation.
 
     Attributes:
         method: upper case.
         path: percent-encoded, with the leading slash, without the query.
         query: the raw query string.
-        headers: by lower-case name.
+        headers: values by lower-case name.
         body: the bytes of the body.
         trace_context: ``traceparent`` and ``tracestate`` (W3C) from the host; empty if it sets none.
     """

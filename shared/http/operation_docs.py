@@ -19,7 +19,7 @@ class DocumentedReply:
         description: one sentence.
         shape: type of the JSON body, for example a ``TypedDict``; None if the body is not JSON.
         example: a JSON body that the service really returns.
-        forms: further media types of the body, each with its JSON schema.
+        forms: JSON schemas of the body in further media types, by media type.
         headers: description of each header that only this reply has, by name.
     """
 
@@ -44,18 +44,19 @@ STATE = {"ETag": "Entity tag of the stored version, for If-Match; it changes wit
 
 @dataclass(frozen=True, slots=True)
 class OperationDocs:
-    """Further facts for the OpenAPI document, beyond the declaration of the operation.
+    """Documentation of an operation for the OpenAPI document, in addition to its declaration.
 
     Attributes:
         replies: declarations of the successful replies.
         error_statuses: statuses of error replies, in addition to those that the declaration implies.
         example: a JSON body of a request.
         body_schema: JSON schema of the body, if its model does not describe it fully.
-        path: JSON schemas of path parameters that are more than text, by name.
-        query: Parameter Objects of the query parameters that no model reads.
-        headers: request headers that it reads, each with its description, JSON schema and example, by name.
+        path: JSON schemas of path parameters, by name; a parameter without a schema is any text.
+        query: OpenAPI Parameter Objects of query parameters that are not in the query model.
+        headers: description, JSON schema and example of each request header that the operation reads, by name.
         errors: type and example of the JSON body of its error replies, if they are not problem documents.
-        listed: whether the document lists the template route; if not, it lists the concrete paths of the workspace.
+        listed: whether the OpenAPI document contains the route template. If not, it contains one path for each item
+            of the workspace.
     """
 
     replies: tuple[DocumentedReply, ...] = ()

@@ -64,7 +64,7 @@ class Call[Q = NoQuery, B = NoBody]:
 
 
 def is_model(body: Any) -> bool:
-    """Return whether a body type is a model, so that its members are known."""
+    """Return whether the type of a body is a pydantic model, which declares all members."""
     return isinstance(body, type) and issubclass(body, BaseModel) and body is not RawBody
 
 
@@ -74,19 +74,25 @@ def authorization_header(request: Request) -> str:
 
 
 type ErrorReplyBuilder = Callable[[WorkspaceError, str, Request], Reply]
-"""Builds the reply for an error, given the request id and the request."""
+"""Builder of an error reply from the error, the request id and the request."""
 
 type SenderCheck = Callable[[Request], Awaitable[None]]
-"""Raises WorkspaceError UNAUTHENTICATED if a request is not from the expected sender."""
+"""Check of a request's sender; raises WorkspaceError UNAUTHENTICATED for any other sender."""
 
 type Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
 
 type Check[Q, B] = Callable[[Call[Q, B], ValidationErrors], Awaitable[None]]
-"""Adds the errors of rules that no model states; invalid fields of the call have None or their default."""
+"""Check of rules that the models cannot state; it adds the errors to the collector.
+
+Invalid fields of the call are None or have their default.
+"""
 
 
 type ReadCurrent = Callable[[Mapping[str, str]], Awaitable[Mapping[str, Any]]]
-"""Returns an item as GET returns it, given the path parameters; for a missing item, only the members from its path."""
+"""Reader of an item: takes the path parameters and returns the JSON object that GET returns.
+
+For a missing item, the object contains only the members that the path determines.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +103,8 @@ class ServerSetMembers:
 
     Attributes:
         names: names of the members.
-        read_current: reads the item.
-        nullable: members whose value may be unknown; null is then accepted.
+        read_current: reads the stored item.
+        nullable: members whose current value may be unknown; a PUT may then send null.
         volatile: members that change with every write. Any value is accepted, because If-Match protects against lost
             writes.
     """
@@ -116,7 +122,7 @@ class Operation:
     Attributes:
         group: the endpoint group, a tag in OpenAPI.
         name: unique name of the handler function; in camelCase it is the operationId.
-        method: upper case.
+        method: HTTP method in upper case.
         route: template without a leading slash; ``{name}`` is one segment, ``{*name}`` the rest.
         access: kinds of credentials that are accepted.
         right: access right that the caller needs; None if any valid credential suffices.
@@ -131,7 +137,7 @@ class Operation:
         server_set: members of the body that the service sets itself; None if there are none.
         credential: returns the value of the Authorization header or of its substitute.
         summary: one line, from the handler's docstring.
-        docs: further facts for the OpenAPI document.
+        docs: further documentation for the OpenAPI document.
         build_error_reply: builds the error replies.
         check: checks rules that the models do not state; None if there are none.
         check_sender: checks the sender of a request to a public operation; None if anyone may call it.
@@ -184,7 +190,7 @@ class Endpoint(Protocol):
 
     @property
     def method(self) -> str:
-        """Upper case."""
+        """HTTP method in upper case."""
         ...
 
     @property
@@ -246,7 +252,7 @@ class Group:
             TypeError: unknown members must be rejected or reported, but the body has no model.
         """
         if unknown is not UnknownNames.IGNORE and not is_model(body):
-            raise TypeError(f"{method} /{route} has a body without a model; it can only ignore unknown names")
+            raise TypeError(f"{method} /{route}: rejecting or reporting unknown names requires a body model")
 
         def record(handler: Callable[[Call[Q, B]], Awaitable[Reply]]) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
             self.operations.append(

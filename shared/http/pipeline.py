@@ -1,4 +1,7 @@
-"""Pipeline of every HTTP request: route, authenticate, limit, authorise, validate, handle, reply."""
+"""Pipeline that processes every HTTP request.
+
+Its steps: find the route, authenticate, apply the rate limit, authorise, validate, call the handler, build the reply.
+"""
 
 import asyncio
 import re
@@ -33,19 +36,19 @@ _INTERNAL_ERROR = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service f
 
 
 class Authenticate(Protocol):
-    """Authentication of callers."""
+    """Function that authenticates a caller."""
 
     async def __call__(self, authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
-        """Return the caller of an Authorization header, which is empty if the request has none.
+        """Return the principal of an Authorization header; the header is empty if the request has none.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED.
+            WorkspaceError: UNAUTHENTICATED if the credential is missing, invalid or of another kind.
         """
         ...
 
 
 class RequireFeature(Protocol):
-    """Check of the features that a workspace has."""
+    """Function that checks that the workspace has a feature."""
 
     async def __call__(self, feature: str) -> None:
         """Raise WorkspaceError UNAVAILABLE if a feature is not provisioned for the workspace."""
@@ -67,15 +70,15 @@ class LimitDecision(Protocol):
 
 
 class RateLimits(Protocol):
-    """Rate limiter of callers."""
+    """Function that counts a request of a caller and decides on its admission."""
 
     def __call__(self, caller: Principal) -> AbstractAsyncContextManager[LimitDecision]:
-        """Count a request while it is processed."""
+        """Count a request until its reply is complete; yield the decision to admit or reject it."""
         ...
 
 
 class RequestPipeline:
-    """Pipeline that serves requests for a set of endpoints."""
+    """Pipeline that processes the requests for a set of endpoints."""
 
     def __init__(
         self,
@@ -104,7 +107,7 @@ class RequestPipeline:
         request_id = _read_request_id(request)
         token = logs.request_id.set(request_id)
         try:
-            # Includes error handling, because tracebacks also reference the values of the body.
+            # The pause includes error handling, because tracebacks also reference the values of the body.
             with pause_garbage_collection(len(request.body)), request_span(request, request_id) as span:
                 reply = await self._process(request, request_id, started, known, span)
                 span.set_reply(reply)

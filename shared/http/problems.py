@@ -52,12 +52,12 @@ def problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus | Non
 
 
 def problem_document(error: WorkspaceError, trace_id: str, _: Request) -> Reply:
-    """Build the problem document of an error; has the signature of ``ErrorReplyBuilder``."""
+    """Build the problem document of an error; the default ``ErrorReplyBuilder`` of a group."""
     return problem_reply(error, trace_id)
 
 
 def error_headers(error: WorkspaceError) -> dict[str, str]:
-    """Return the headers that an error reply needs in any format."""
+    """Return the headers of an error reply that do not depend on its format, such as Retry-After."""
     match error.kind:
         case Kind.UNAUTHENTICATED:
             return {"WWW-Authenticate": "Bearer"}

@@ -1,4 +1,4 @@
-"""Span of an HTTP request, by OpenTelemetry's semantic conventions for HTTP servers."""
+"""Trace span of an HTTP request, by OpenTelemetry's semantic conventions for HTTP servers."""
 
 import time
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 class RequestSpan:
-    """Span of a request; does nothing if traces are disabled.
+    """Trace span of a request; its methods do nothing if traces are disabled.
 
     Args:
         span: the span, None if traces are disabled.
@@ -58,10 +58,10 @@ _OFF: Final[AbstractContextManager[RequestSpan]] = nullcontext(RequestSpan(None,
 
 
 def request_span(request: Request, request_id: str) -> AbstractContextManager[RequestSpan]:
-    """Trace a request, as a child of the current span, of the host's span or of the caller's span.
+    """Trace a request as a child of the current span, else of the host's span, else of the caller's span.
 
     If the host traces requests itself, its trace context differs from the caller's. The host's span then is the server
-    span, and this span is an internal child, so that the request counts once.
+    span, and this span is an internal child of it, so that the trace contains one server span for each request.
 
     Args:
         request: the request.

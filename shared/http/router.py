@@ -48,9 +48,9 @@ class UnmatchedRequestError(WorkspaceError):
         self._endpoint = endpoint
 
     def find_error_reply_builder(self) -> ErrorReplyBuilder:
-        """Return the builder of the error reply, which the other methods of the path determine.
+        """Return the builder of the error reply, which the group of the path determines.
 
-        A group is only imported if it has its own error format.
+        A group is imported only if it has its own error format.
         """
         if self._endpoint is None or not self._endpoint.has_own_error_format:
             return problem_document
@@ -58,7 +58,10 @@ class UnmatchedRequestError(WorkspaceError):
 
 
 class Router:
-    """Endpoints by route; literal segments take precedence over parameters, and these over the rest of a path."""
+    """Table of endpoints by route.
+
+    A literal segment takes precedence over a parameter, and a parameter over a parameter for the rest of the path.
+    """
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self._routes: dict[str, dict[str, Endpoint]] = {}
@@ -71,11 +74,11 @@ class Router:
         self._patterns = [(_compile_pattern(route), self._routes[route]) for route in templates]
 
     def match(self, method: str, path: str) -> Match:
-        """Return the operation for a method and a percent-encoded path.
+        """Find the endpoint for a method and a percent-encoded path.
 
         Raises:
-            UnmatchedRequestError: NOT_FOUND ``ROUTE_NOT_FOUND``; METHOD_NOT_ALLOWED ``METHOD_NOT_ALLOWED`` with
-                ``allow``.
+            UnmatchedRequestError: NOT_FOUND ``ROUTE_NOT_FOUND`` if no route matches the path; METHOD_NOT_ALLOWED
+                ``METHOD_NOT_ALLOWED``, whose member ``allow`` lists the methods of the route.
         """
         wanted = "GET" if method == "HEAD" else method
         allowed: set[str] = set()

@@ -13,6 +13,9 @@ SECURITY_HEADERS: Final = {
 
 
 def add_security_headers(headers: MutableMapping[str, str]) -> None:
-    """Add the missing security headers; pages set their own policy, files their own cache control."""
+    """Add the security headers that a reply does not set itself.
+
+    Pages set their own Content-Security-Policy, and static files their own Cache-Control.
+    """
     for name, value in SECURITY_HEADERS.items():
         headers.setdefault(name, value)

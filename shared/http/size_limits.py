@@ -1,4 +1,4 @@
-"""Size limits for the request target and the headers."""
+"""Size limits of a request's URL (path and query) and headers."""
 
 from typing import Final
 
@@ -21,10 +21,11 @@ def header_size(name: str | bytes, value: str | bytes) -> int:
 
 
 def check_request_size(request: Request) -> None:
-    """Reject a request whose target or headers exceed the limits.
+    """Reject a request whose URL or headers exceed the limits.
 
     Raises:
-        WorkspaceError: TARGET_TOO_LONG ``URI_TOO_LONG``; HEADERS_TOO_LARGE ``HEADERS_TOO_LARGE``.
+        WorkspaceError: TARGET_TOO_LONG ``URI_TOO_LONG`` for the URL; HEADERS_TOO_LARGE ``HEADERS_TOO_LARGE`` for the
+            headers.
     """
     if len(request.path) + len(request.query) + bool(request.query) > MAX_TARGET:
         raise target_too_long_error()
@@ -34,14 +35,14 @@ def check_request_size(request: Request) -> None:
 
 
 def target_too_long_error() -> WorkspaceError:
-    """Return the error for a too long path and query (RFC 9110 section 15.5.15)."""
+    """Build the error for a path and query that are too long (RFC 9110 section 15.5.15)."""
     return WorkspaceError(
         Kind.TARGET_TOO_LONG, "URI_TOO_LONG", f"Path and query must have at most {MAX_TARGET} bytes together."
     )
 
 
 def headers_too_large_error() -> WorkspaceError:
-    """Return the error for too many or too large headers (RFC 6585 section 5)."""
+    """Build the error for too many or too large headers (RFC 6585 section 5)."""
     return WorkspaceError(
         Kind.HEADERS_TOO_LARGE,
         "HEADERS_TOO_LARGE",

@@ -1,7 +1,7 @@
 """Errors and reports about unknown query parameters and body members.
 
 An operation rejects unknown names by default. Otherwise a misspelt ``scopes`` would issue a token with every right of
-the caller, and a misspelt ``surface`` would return other data than the caller wants.
+the caller, and a misspelt ``surface`` would return data of all surfaces.
 """
 
 import types
@@ -22,16 +22,19 @@ IGNORED: Final = "x-provenance-ignored"
 """Header with the names of the parameters that were ignored."""
 
 MAX_HINTS: Final = 20
-"""Number of unknown names of one request that are compared with the known names, which takes time."""
+"""Maximum number of unknown names of one request that are compared with the known names.
+
+Each comparison takes time.
+"""
 
 MAX_LISTED: Final = 1_000
-"""Number of errors of one part of a request that are listed individually."""
+"""Maximum number of errors that a reply lists for one part of a request, such as the body."""
 
 MAX_SHOWN: Final = 64
-"""Characters of an unknown name that an error message repeats."""
+"""Maximum number of characters of an unknown name that an error message repeats."""
 
 MAX_REPORTED: Final = 2_048
-"""Length of the header's value; proxies reject header lines of a few kilobytes."""
+"""Maximum length of the header :data:`IGNORED`; proxies reject header lines of a few kilobytes."""
 
 
 class UnknownNames(Enum):
@@ -49,7 +52,7 @@ class UnknownNames(Enum):
 
 @cache
 def list_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
-    """Return the names that clients can use for the fields of a model, each with the documented name."""
+    """Return every name that a client can use for a field of a model, with the documented name of that field."""
     return {
         name: names[0]
         for field, info in model.model_fields.items()
@@ -59,7 +62,7 @@ def list_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
 
 
 def unknown_parameters_error(names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
-    """Return the error for unknown query parameters.
+    """Build the error for unknown query parameters.
 
     Args:
         names: the unknown names.
@@ -69,12 +72,12 @@ def unknown_parameters_error(names: Sequence[str], known: Mapping[str, str]) -> 
 
 
 def unknown_arguments_error(names: Sequence[str], known: Iterable[str]) -> WorkspaceError:
-    """Return the error for unknown arguments of a tool."""
+    """Build the error for unknown arguments of an MCP tool."""
     return _unknown_names_error("argument", names, {name: name for name in known})
 
 
 def unknown_members_error(model: Any, locations: Iterable[tuple[int | str, ...]]) -> WorkspaceError:
-    """Return the error for unknown body members.
+    """Build the error for unknown body members.
 
     Args:
         model: model of the body.
@@ -100,7 +103,7 @@ def format_location(location: Iterable[int | str]) -> str:
 
 
 def display_name(name: str) -> str:
-    """Return a caller's name for a message: shortened, with invisible characters escaped."""
+    """Prepare a name that a caller sent for an error message: shorten it and escape invisible characters."""
     return "".join(f"\\u{ord(each):04x}" if is_hidden(each) else each for each in _shorten(name))
 
 
@@ -137,7 +140,7 @@ def _unknown_names_error(kind: str, names: Sequence[str], known: Mapping[str, st
 
 
 def _format_message(kind: str, name: str, known: Mapping[str, str], index: int) -> str:
-    """Return the message about an unknown name.
+    """Build the message about an unknown name.
 
     Args:
         kind: kind of the name, for example ``parameter``.
@@ -165,7 +168,7 @@ def _list_field_names(field: str, info: FieldInfo) -> list[str]:
 
 
 def _find_model(model: Any, location: Iterable[int | str]) -> type[BaseModel] | None:
-    """Return the model at a location of a body, None if the location has no model."""
+    """Return the model that describes a location in a body; None if no model describes it."""
     at = _unwrap_model(model)
     for part in location:
         if isinstance(part, str):
@@ -176,7 +179,7 @@ def _find_model(model: Any, location: Iterable[int | str]) -> type[BaseModel] | 
 
 
 def _unwrap_model(annotation: Any) -> type[BaseModel] | None:
-    """Return the model of a type, of its optional value, or of its array items."""
+    """Return the model that a type annotation contains: itself, or the X of ``X | None`` or ``list[X]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) in (Union, types.UnionType, list, tuple):

@@ -28,7 +28,7 @@ _UNKNOWN: Final = "extra_forbidden"
 """Type of pydantic's error about an unknown member."""
 
 _UNPARSED = object()
-"""Placeholder for a part of the request that cannot be parsed and whose error is collected already."""
+"""Placeholder for a part of the request that cannot be parsed; its error is already collected."""
 
 
 async def read_call(
@@ -40,8 +40,8 @@ async def read_call(
 
     Raises:
         WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID with every invalid parameter and member.
-            Its code is ``BODY_NOT_JSON`` for an unparsable body, else ``INVALID_REQUEST`` if a model rejects the
-            request, else that of the operation's own check.
+            The error's code is ``BODY_NOT_JSON`` if the body is not JSON, ``INVALID_REQUEST`` if a model rejects the
+            request, and otherwise the code of the operation's own check.
     """
     if len(request.body) > operation.body_limit:
         raise WorkspaceError(
@@ -56,7 +56,7 @@ async def read_call(
         faults.add(unknown_parameters_error(unknown, _list_accepted_parameters(operation)))
     query = NoQuery() if operation.query is NoQuery else _validate(operation.query, values, faults)
     sent = await _remove_server_set(operation, path, sent, faults)
-    # Some models serialise large members in canonical form to check them, which takes time.
+    # Some models check large members by serialising them in canonical form, which takes time.
     body = await run_in_worker(len(request.body), _validate, operation.body, sent, faults, reject_unknown=rejects)
     reported = (*unknown, *_find_unknown_members(operation.body, sent)) if reports else ()
     call = Call(principal, path, query, body, request, unknown=reported)
@@ -79,7 +79,7 @@ def validate_model[M: BaseModel](model: type[M], value: Any) -> M:
 
 
 def _check_encoding(request: Request) -> None:
-    """Reject an encoded body (RFC 9110 section 15.5.16)."""
+    """Reject a body with a Content-Encoding (RFC 9110 section 15.5.16)."""
     encodings = {each.strip().lower() for each in request.headers.get("content-encoding", "").split(",")}
     if request.body and encodings - {"", "identity"}:
         detail = "Encoded bodies are not supported; send the body without Content-Encoding."
@@ -127,7 +127,7 @@ def _split_parameters(
             if not (prefixes and name.startswith(prefixes)):
                 unknown[name] = None
         elif accepted[name] in present:
-            faults.add(invalid(name, "is given more than once"))
+            faults.add(invalid(name, "is repeated; send it once"))
         else:
             present.add(accepted[name])
             values[name] = value
@@ -135,13 +135,13 @@ def _split_parameters(
 
 
 def _find_unknown_members(model: Any, sent: Any) -> list[str]:
-    """Return the unknown members of a body, at its first level only."""
+    """Return the names of unknown members at the first level of a body."""
     known = list_accepted_names(model)
     return [name for name in sent if name not in known] if isinstance(sent, dict) else []
 
 
 async def _remove_server_set(operation: Operation, path: Mapping[str, str], sent: Any, faults: ValidationErrors) -> Any:
-    """Return a body without the members that the service sets; a member must have its current value."""
+    """Return a body without the members that the service sets; reject such a member if its value is not current."""
     owned = operation.server_set
     if owned is None or not isinstance(sent, dict) or owned.names.isdisjoint(sent):
         return sent
@@ -159,7 +159,7 @@ async def _remove_server_set(operation: Operation, path: Mapping[str, str], sent
 
 
 def _is_equal(sent: Any, current: Any) -> bool:
-    """Return whether two JSON values are equal; texts are also equal if they are the same point in time."""
+    """Return whether two JSON values are equal; two texts that denote the same time are equal, too."""
     if isinstance(sent, dict) and isinstance(current, dict):
         return sent.keys() == current.keys() and all(_is_equal(sent[name], current[name]) for name in sent)
     if isinstance(sent, str) and isinstance(current, str) and sent != current:
@@ -177,7 +177,7 @@ def _get_adapter(model: Any) -> TypeAdapter[Any]:
 
 def _validate(model: Any, value: Any, faults: ValidationErrors, *, reject_unknown: bool = False) -> Any:
     if value is not _UNPARSED:
-        # Set here, because a model without such a configuration would ignore unknown members.
+        # Passed here, because models ignore unknown members by default.
         extra: Literal["forbid"] | None = "forbid" if reject_unknown else None
         try:
             if is_model(model):
@@ -189,7 +189,10 @@ def _validate(model: Any, value: Any, faults: ValidationErrors, *, reject_unknow
 
 
 def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) -> None:
-    """Add the errors of pydantic; unknown members are listed first, because a misspelt name explains a missing one."""
+    """Add pydantic's errors to the collector.
+
+    Unknown members are listed first, because a misspelt name explains why a required member is missing.
+    """
     if failure.error_count() > MAX_LISTED:
         # Messages for a hundred thousand errors would block the event loop.
         faults.add(invalid("body", f"has {failure.error_count()} errors; at most {MAX_LISTED} are listed individually"))
@@ -209,7 +212,7 @@ def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) 
 
 
 def _build_valid_part(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
-    """Return a model of the valid fields only, so that further rules can be checked against them."""
+    """Build a model instance from the valid fields only, so that further rules can be checked against them."""
     partial_model, known = _make_optional(model), list_accepted_names(model)
     try:
         valid = {name: value[name] for name in known.keys() & value.keys() if faults.has_valid(name)}

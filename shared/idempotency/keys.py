@@ -1,4 +1,7 @@
-"""Idempotency keys, which give a repeated request the id of its first append; reuse for another request is rejected."""
+"""Idempotency keys: a repeated request with the same key gets the append id of the first request.
+
+A key that was used for another request is rejected.
+"""
 
 import hashlib
 import uuid
@@ -15,7 +18,7 @@ MAX_KEY_LENGTH = 255
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The request that a key belongs to.
+    """First request with an idempotency key, which claims the key.
 
     Attributes:
         fingerprint: hash of the first request with the key.
@@ -27,12 +30,18 @@ class Claim:
 
 
 class IdempotencyStore(Protocol):
-    """Store of claimed keys."""
+    """Store of idempotency keys and the requests that claim them."""
 
     async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
-        """Store a claim for a key, unless it has one that is not expired; return the stored claim.
+        """Store a request as the first one with a key, unless an unexpired claim exists; return the stored claim.
 
-        Concurrent calls all receive the same claim.
+        Concurrent calls with one key all get the same claim.
+
+        Args:
+            key: hash from :func:`hash_key`.
+            wanted: claim of the current request.
+            at: current time.
+            forget_before: claims from before this time have expired.
         """
         ...
 
@@ -42,7 +51,7 @@ class IdempotencyStore(Protocol):
 
 
 class IdempotencyKeys:
-    """Maps the keys of callers to append ids."""
+    """Map from the idempotency keys of callers to append ids."""
 
     def __init__(self, store: IdempotencyStore) -> None:
         self._store = store
@@ -57,7 +66,8 @@ class IdempotencyKeys:
             request: all parts of the request that must be equal in a repetition.
 
         Raises:
-            WorkspaceError: INVALID naming ``Idempotency-Key``; UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED``.
+            WorkspaceError: INVALID with the field ``Idempotency-Key`` if the key is too long or has invalid characters;
+                UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED`` if the key was used for another request.
         """
         name, wanted, at = hash_key(caller, operation, key), new_claim(request), now()
         claim = await self._store.claim(name, wanted, at, at - RETENTION)
@@ -73,7 +83,7 @@ def hash_key(caller: str, operation: str, key: str) -> str:
     """Return a hash of a caller's key, which is stored instead of the key.
 
     Raises:
-        WorkspaceError: INVALID naming ``Idempotency-Key``.
+        WorkspaceError: INVALID with the field ``Idempotency-Key`` if the key is too long or has invalid characters.
     """
     if not key.strip() or len(key) > MAX_KEY_LENGTH or not key.isprintable():
         raise invalid("Idempotency-Key", f"must have 1 to {MAX_KEY_LENGTH} printable characters")
@@ -81,7 +91,7 @@ def hash_key(caller: str, operation: str, key: str) -> str:
 
 
 def new_claim(request: bytes) -> Claim:
-    """Return a new claim for a request."""
+    """Build the claim of a request, with a new append id."""
     return Claim(hashlib.sha256(request).hexdigest(), uuid.uuid4().hex)
 
 

@@ -1,4 +1,4 @@
-"""Stored replies to requests with an idempotency key whose work is more than one append to a chain.
+"""Stored replies to requests with an idempotency key that do more than append one record to a chain.
 
 A reply may contain a secret that the service shows only once. It is stored encrypted for 24 hours; the encryption key
 is derived from the caller's idempotency key.
@@ -24,13 +24,13 @@ from shared.idempotency.keys import RETENTION, Claim, hash_key, new_claim, rejec
 from shared.timestamps import now
 
 LEASE: Final = timedelta(seconds=5)
-"""Time after which a process that does not renew its lease is considered dead; a repetition then does the work."""
+"""Duration of a lease. If a process dies and does not renew its lease, a repeated request can then do the work."""
 
 WAIT_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.05
 _SALT_BYTES, _NONCE_BYTES = 16, 12
 MAYBE_DONE: Final = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL})
-"""Kinds of errors after which a part of the work may be done; after all others nothing is done."""
+"""Kinds of errors after which some of the work may be done; after all other errors, no work was done."""
 
 
 type Work = Callable[[str], Awaitable[bytes]]
@@ -38,10 +38,10 @@ type Work = Callable[[str], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class BeginResult:
-    """State of a key when a request with it begins.
+    """State of an idempotency key at the start of a request.
 
     Attributes:
-        claim: the request that the key belongs to.
+        claim: first request with the key.
         reply: the stored reply; None until the work is done.
         owns_lease: whether this request must do the work.
     """
@@ -52,7 +52,9 @@ class BeginResult:
 
 
 class IdempotentReplyStore(Protocol):
-    """Store of the leases and replies of keyed requests.
+    """Store of the leases and replies of requests with an idempotency key.
+
+    ``name`` is the hash of the key (:func:`shared.idempotency.keys.hash_key`); ``lease`` is the id of a lease.
 
     Methods raise ``WorkspaceError`` UNAVAILABLE, code ``IDEMPOTENCY_UNAVAILABLE``, if the store does not respond.
     """
@@ -60,7 +62,7 @@ class IdempotentReplyStore(Protocol):
     async def begin(
         self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
     ) -> BeginResult:
-        """Store a claim for a name, unless the name has a claim that is not expired; try to take its lease.
+        """Store a claim for a name, unless an unexpired claim exists; then try to take the lease of the name.
 
         One of several concurrent calls gets the lease. An expired lease can be taken by the next call. A name with a
         stored reply has no lease.
@@ -72,7 +74,7 @@ class IdempotentReplyStore(Protocol):
         ...
 
     async def finish(self, name: str, lease: str, answer: bytes) -> bool:
-        """Store the reply; return False and store nothing if another process has taken the lease."""
+        """Store the encrypted reply; return False and store nothing if another process has taken the lease."""
         ...
 
     async def release(self, name: str, lease: str, *, forget: bool) -> None:
@@ -81,10 +83,10 @@ class IdempotentReplyStore(Protocol):
 
 
 class IdempotentReplies:
-    """Executor that does the work of a keyed request once and returns the stored reply to repetitions.
+    """Executor that does the work of a request with an idempotency key once, and repeats the stored reply.
 
     Args:
-        store: the leases and replies.
+        store: store of the leases and replies.
     """
 
     def __init__(self, store: IdempotentReplyStore) -> None:
@@ -98,13 +100,13 @@ class IdempotentReplies:
             operation: name of the operation; each operation has separate keys.
             key: the caller's key; not empty.
             request: all parts of the request that must be equal in a repetition.
-            work: creates the reply. It receives an id, which is the same if the work is repeated after the death of a
-                process, and must have no second effect under the same id.
+            work: does the work and returns the reply. Its argument is an id that stays the same if the work is repeated
+                after a crash; the work must be idempotent for an id.
 
         Raises:
             WorkspaceError: INVALID with the field ``Idempotency-Key``; UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED``;
-                CONFLICT ``IDEMPOTENCY_KEY_IN_USE`` if the first request takes too long; any error of the work, which
-                releases the key if it means that nothing was done.
+                CONFLICT ``IDEMPOTENCY_KEY_IN_USE`` if the first request takes too long; any error of the work. If no
+                work was done, the caller may use the key again.
         """
         name, wanted = hash_key(caller, operation, key), new_claim(request)
         secret = f"{caller}\n{key}"
@@ -119,7 +121,7 @@ class IdempotentReplies:
                 reply = await self._do_work(name, lease, begun.claim.append_id, work)
                 if await self._store.finish(name, lease, await asyncio.to_thread(_encrypt, reply, secret, name)):
                     return reply
-                # Another process has taken the lease over, so its reply counts.
+                # Another process has taken the lease, so its reply is returned.
             await asyncio.sleep(_POLL_SECONDS)
         detail = "The first request with this Idempotency-Key is still in progress; retry later."
         raise WorkspaceError(Kind.CONFLICT, "IDEMPOTENCY_KEY_IN_USE", detail)

@@ -4,7 +4,7 @@ The app uses only the OpenTelemetry API. The variables name an OTLP collector; o
 providers of Azure Monitor after the start. Without either, no OpenTelemetry package is imported.
 
 Source: OpenTelemetry, Environment Variable Specification and OTLP Exporter Configuration. An empty value counts as
-missing. The SDK itself reads the variables that are not named here.
+missing. All other ``OTEL_*`` variables are read by the OpenTelemetry SDK.
 """
 
 import os
@@ -33,14 +33,14 @@ type Attribute = str | int | float | bool
 
 
 class Signal(StrEnum):
-    """Kind of telemetry, spelled as in the names of the variables."""
+    """Kind of telemetry (traces or metrics), spelled as in the names of the environment variables."""
 
     TRACES = "TRACES"
     METRICS = "METRICS"
 
 
 def is_enabled(signal: Signal) -> bool:
-    """Return whether the process exports a signal, to a collector or through installed providers."""
+    """Return whether the process exports traces or metrics, to a collector or through installed providers."""
     return _providers_installed.is_set() or _is_sent_to_collector(signal)
 
 
@@ -50,20 +50,20 @@ def is_decided_by_environment() -> bool:
 
 
 def mark_providers_installed() -> None:
-    """Enable all signals, after an adapter has installed its own OpenTelemetry providers."""
+    """Enable traces and metrics, after an adapter has installed its own OpenTelemetry providers."""
     _providers_installed.set()
 
 
 def is_disabled(environment: Mapping[str, str]) -> bool:
-    """Return whether ``OTEL_SDK_DISABLED`` turns all telemetry off."""
+    """Return whether ``OTEL_SDK_DISABLED`` disables all telemetry."""
     return _read_variable(environment, "OTEL_SDK_DISABLED").lower() == "true"
 
 
 def is_exported(signal: Signal, environment: Mapping[str, str]) -> bool:
-    """Return whether a signal is sent to a collector.
+    """Return whether the environment selects a collector for traces or metrics.
 
-    A signal is sent if its own or the general endpoint is set, or if its exporter is ``otlp``, which then uses the
-    default endpoint of the standard. The exporter ``none`` turns it off.
+    It does if the endpoint of the signal or the general endpoint is set, or if the exporter is ``otlp``, whose default
+    endpoint the standard defines. The exporter ``none`` disables the signal.
     """
     return _is_requested(signal, environment) and not list(_list_unsupported(signal, environment))
 
@@ -151,7 +151,7 @@ def _install_meter_provider() -> None:
 
 
 def _build_resource() -> "Resource":
-    """Return the resource that the telemetry belongs to; its default service name is :data:`SCOPE`."""
+    """Build the OpenTelemetry resource that identifies the service; its default service name is :data:`SCOPE`."""
     from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource  # noqa: PLC0415
 
     is_named = SERVICE_NAME in OTELResourceDetector().detect().attributes

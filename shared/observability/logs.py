@@ -14,12 +14,12 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def get_logger(name: str) -> logging.Logger:
-    """Return the logger of a part of the service, which is a child of the logger ``workspace``."""
+    """Return the logger ``workspace.<name>``."""
     return logging.getLogger(f"{ROOT}.{name}")
 
 
 def fields(**values: object) -> dict[str, Any]:
-    """Return the ``extra`` argument that adds named fields to a log record."""
+    """Build the ``extra`` argument of a log call that adds named fields to the record."""
     return {"fields": values}
 
 
@@ -27,7 +27,7 @@ class JsonFormatter(logging.Formatter):
     """Formatter that writes a record, its request id and its fields as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, with the traceback of an exception under ``exception``."""
+        """Format a record as one line of JSON, with the traceback of an exception under ``exception``."""
         line: dict[str, Any] = {
             "time": rfc3339(now()),
             "level": record.levelname,
@@ -43,7 +43,10 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(level: str) -> None:
-    """Write all logs of the process to standard error as JSON lines; for processes without a host that handles logs."""
+    """Write all logs of the process to standard error as JSON lines.
+
+    For processes outside the Functions host, which would install log handlers.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -54,7 +57,7 @@ class FieldsFormatter(logging.Formatter):
     """Formatter that appends the request id and the fields of a record to its message, as a JSON object."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  the base class's name
-        """Return the line."""
+        """Format a record as its message and a JSON object of its fields."""
         values = {"requestId": request_id.get()} if request_id.get() else {}
         values |= getattr(record, "fields", {})
         message = super().formatMessage(record)

@@ -13,7 +13,7 @@ class Instrument:
     """A metric.
 
     Attributes:
-        kind: a counter only increases; a level increases and decreases.
+        kind: `counter` only increases, `level` increases and decreases, `histogram` collects values.
         unit: in the Unified Code for Units of Measure (UCUM).
         description: one sentence for operators.
     """
@@ -53,15 +53,15 @@ def count(name: str, amount: int = 1, **attributes: Attribute) -> None:
 
     Args:
         name: one of ``INSTRUMENTS``.
-        amount: not negative.
-        attributes: with few distinct values; never names of people or equipment.
+        amount: number to add; not negative.
+        attributes: attributes with few distinct values; never names of people or equipment.
     """
     if is_enabled(Signal.METRICS):
         _get_instrument(name).add(amount, attributes)
 
 
 def change(name: str, amount: int, **attributes: Attribute) -> None:
-    """Add an amount, which may be negative, to a level; arguments as for ``count``."""
+    """Change a level by an amount, which may be negative; the other arguments are as for ``count``."""
     if is_enabled(Signal.METRICS):
         _get_instrument(name).add(amount, attributes)
 

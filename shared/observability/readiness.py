@@ -1,4 +1,4 @@
-"""Readiness of the process: concurrent checks of all its dependencies, with a timeout and a short cache."""
+"""Readiness check of the process: checks all dependencies concurrently, with a timeout and a short cache."""
 
 import asyncio
 import time
@@ -45,7 +45,7 @@ class Readiness:
         self._checked_at = float("-inf")
 
     async def find_failing(self) -> list[str]:
-        """Return the names of the dependencies that do not respond; at most ``cache_seconds`` old."""
+        """Return the names of the dependencies that do not respond; the result is at most ``cache_seconds`` old."""
         if not self._is_fresh():
             async with self._lock:
                 if not self._is_fresh():

@@ -16,7 +16,7 @@ _NOTHING: Final[Mapping[str, Attribute]] = {}
 _NO_CONTEXT: Final[Mapping[str, str]] = {}
 _OFF: Final[AbstractContextManager[None]] = nullcontext()
 _SERVER_ERRORS: Final = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL})
-"""Kinds of errors that this service causes; the others are caused by the request."""
+"""Kinds of errors whose cause is in this service; all other kinds are caused by the request."""
 
 ANY: Final = (Exception,)
 
@@ -28,11 +28,13 @@ def span(
     kind: str = "INTERNAL",
     within: Mapping[str, str] = _NO_CONTEXT,
 ) -> AbstractContextManager[None]:
-    """Trace the block as a child of the current span; a failure marks the span as failed, a rejected request does not.
+    """Trace the block as a child of the current span.
+
+    An exception marks the span as failed, except a WorkspaceError that the request itself causes.
 
     Args:
-        name: one of few values; without names of people or equipment.
-        attributes: by the OpenTelemetry semantic conventions; without values of the request.
+        name: name of the span, from a small set; without names of people or equipment.
+        attributes: attributes by the OpenTelemetry semantic conventions; without values of the request.
         kind: name of a ``SpanKind``.
         within: ``traceparent`` and ``tracestate`` (W3C) of a parent in another process; empty for the current span.
     """
@@ -46,7 +48,7 @@ def span(
 def call_span(
     name: str, attributes: Mapping[str, Attribute], failures: tuple[type[Exception], ...] = ANY, *, kind: str = "CLIENT"
 ) -> AbstractContextManager[None]:
-    """Trace a call to a dependency; only inside another span, so that polling creates no traces.
+    """Trace a call to a dependency, but only within another span, so that polling creates no traces.
 
     Args:
         name: see ``span``.
@@ -152,7 +154,7 @@ def _start_span(
         SpanKind[kind],
         attributes,
         links,
-        record_exception=False,  # its message may contain values of the request; unexpected exceptions are in the log
+        record_exception=False,  # its message may contain values of the request
         set_status_on_exception=False,
     ) as created:
         try:

@@ -1,8 +1,10 @@
-"""Rate limiter that admits requests from leased slices of a shared budget, so that most requests need no store call.
+"""Rate limiter with a budget of requests that all instances share.
 
-A slice is valid for one second. Its requests count in the store for 60 seconds after that second, or after the last
-used request once the instance has reported it. So no window contains more requests than the budget, over all
-instances. An instance returns unused requests when it leases its next slice.
+An instance leases a slice of a principal's budget: a number of requests that it may admit within one second. Most
+requests therefore need no store call. With its next lease, the instance reports the time of the last request of the
+slice and returns the unused requests to the budget. The store counts the used requests for 60 seconds from that time,
+or from the end of the slice's second if the instance has not reported it. So no period of 60 seconds contains more
+requests than the budget, over all instances.
 """
 
 import asyncio
@@ -27,7 +29,7 @@ _LOG = logs.get_logger("rate_limits")
 
 FORGET_AFTER_SECONDS: Final = 300.0
 OUTAGE_SECONDS: Final = 10.0
-"""Time for which a failed store is not called again, because each call would delay a request."""
+"""Time for which a store that failed is not called again, because each call would delay a request."""
 _MAX_PRINCIPALS: Final = 10_000
 
 
@@ -51,7 +53,7 @@ class RateLimitDecision:
 
 @dataclass(slots=True)
 class _PrincipalUsage:
-    """Usage of one principal on this instance."""
+    """Current slice of one principal on this instance, and its use."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     lease: Lease | None = None
@@ -61,7 +63,10 @@ class _PrincipalUsage:
     active: int = 0
 
     def needs_new_slice(self) -> bool:
-        """Return whether to lease another slice; an empty slice, or one made without the store, must expire first."""
+        """Return whether the slice is used up and a new one can be leased.
+
+        The local slice of an outage has an empty id; it is not replaced before it expires.
+        """
         return self.count_unused() <= 0 and (self.lease is None or self.lease.id != "")
 
     def count_unused(self) -> int:
@@ -84,7 +89,7 @@ class RateLimiter:
 
     @asynccontextmanager
     async def admit(self, principal: str, budget: Budget) -> AsyncIterator[RateLimitDecision]:
-        """Count a request while it is processed; yield the decision to admit or reject it."""
+        """Count a request until its reply is complete; yield the decision to admit or reject it."""
         usage = self._get_usage(principal)
         lease = await self._get_current_lease(principal, usage, budget)
         if usage.active + lease.active_on_other_instances >= budget.concurrent:
@@ -116,7 +121,7 @@ class RateLimiter:
         return RateLimitDecision(self._build_state(usage, budget))
 
     async def _get_current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
-        """Return the slice of the current second, which may be empty."""
+        """Return the slice of the current second; it may have no requests left."""
         if usage.lease is None or self._clock() >= usage.ends:
             async with usage.lock:
                 if usage.lease is None or self._clock() >= usage.ends:
@@ -141,10 +146,11 @@ class RateLimiter:
             lease, seconds = await self._store.lease(request, at), LEASE_SECONDS
         except WorkspaceError as error:
             # Rate limits protect the service, so their store must not make the service unavailable.
-            _LOG.warning("rate limits are not shared between instances now: %s", error.detail)
+            _LOG.warning("the rate-limit store failed, so this instance counts alone: %s", error.detail)
             lease, seconds = _build_local_lease(budget, self._clock() + OUTAGE_SECONDS), OUTAGE_SECONDS
             at = self._clock()
-        # An empty slice expires when requests become available; so a caller that waits for the stated time is admitted.
+        # A slice without requests expires when requests become available, so a caller that waits for the stated time is
+        # admitted.
         ends = at + seconds if lease.granted else min(at + seconds, lease.frees_at)
         usage.lease, usage.used, usage.ends = lease, 0, ends
         return lease
@@ -154,8 +160,8 @@ class RateLimiter:
         if lease is None:
             return RateLimitState(budget, budget.requests, WINDOW_SECONDS)
         seconds = math.ceil(lease.frees_at - self._clock())
-        # Limited to the window, because clients expect that; requests that another instance used in the current
-        # second may count for one second longer.
+        # At most one window, because clients expect that. Requests of another instance in the current second may
+        # count for one second longer.
         return RateLimitState(budget, max(0, lease.left + usage.count_unused()), min(max(1, seconds), WINDOW_SECONDS))
 
     def _get_usage(self, principal: str) -> _PrincipalUsage:
@@ -167,7 +173,7 @@ class RateLimiter:
         return usage
 
     def _delete_inactive(self) -> None:
-        """Delete the usage of principals that were inactive for some time."""
+        """Delete the entries of principals without a request in the last ``FORGET_AFTER_SECONDS``."""
         limit = self._clock() - FORGET_AFTER_SECONDS
         self._usages = {
             principal: usage for principal, usage in self._usages.items() if usage.active or usage.ends > limit
@@ -175,7 +181,7 @@ class RateLimiter:
 
 
 def _build_local_lease(budget: Budget, until: float) -> Lease:
-    """Return the lease that an instance uses while the store does not respond."""
+    """Build the slice of an instance for an outage of the store: one budget that is not shared."""
     return Lease("", budget.requests, 0, 0, until)
 
 

@@ -27,7 +27,10 @@ PRO: Final = Budget(600, 20)
 
 
 def budget_for(catalog: Catalog) -> Budget:
-    """Return the budget of a workspace's tier; Enterprise without configured limits has the budget of Pro."""
+    """Return the budget of each principal of a workspace.
+
+    The tier determines it; an Enterprise workspace without configured limits has the budget of Pro.
+    """
     if catalog.tier is Tier.ENTERPRISE and catalog.limits is not None:
         return Budget(catalog.limits.requests_per_minute, catalog.limits.concurrent)
     return FREE if catalog.tier is Tier.FREE else PRO
@@ -40,7 +43,7 @@ class RateLimitState:
     Attributes:
         budget: the limits.
         remaining: number of requests that the principal can still make now.
-        reset_seconds: time until further requests become available; at least 1.
+        reset_seconds: seconds until further requests become available; at least 1.
     """
 
     budget: Budget

@@ -11,10 +11,10 @@ class LeaseRequest:
     Attributes:
         principal: owner of the budget.
         instance: id of the requesting instance.
-        previous: id of the instance's last lease for this principal; empty if there is none.
-        used: number of requests used from the last lease; the rest is returned to the budget.
+        previous: id of the instance's last slice for this principal; empty if there is none.
+        used: number of used requests of the last slice; the others return to the budget.
         used_until: time of the last used request, in seconds since the epoch; it counts for one window from then.
-        wanted: number of requests that the new lease should have.
+        wanted: number of requests that the instance wants in the new slice.
         active: number of requests of the principal that the instance is processing.
         budget: number of requests that are allowed in a window.
     """
@@ -31,14 +31,14 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Slice of a budget.
+    """Slice of a budget that an instance has leased.
 
     Attributes:
         id: id of the lease.
         granted: number of requests; 0 if the budget is used up.
         left: number of requests that remain in the budget after this lease.
         active_on_other_instances: number of requests of the principal that other instances are processing.
-        frees_at: time at which the oldest slice leaves the window, in seconds since the epoch.
+        frees_at: time at which the oldest slice stops counting, in seconds since the epoch.
     """
 
     id: str
@@ -49,10 +49,10 @@ class Lease:
 
 
 class LeaseStore(Protocol):
-    """Store of the leases of the last window."""
+    """Store of the slices that were leased within the last 60 seconds."""
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
-        """Settle the instance's last lease and grant a new one, atomically with respect to other instances.
+        """Return the unused requests of the instance's last slice to the budget and lease a new slice, atomically.
 
         Args:
             request: the request for a slice.

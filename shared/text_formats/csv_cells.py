@@ -7,5 +7,5 @@ FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def escape_formula(text: str) -> str:
-    """Return a text cell, with a leading apostrophe if it begins like a formula."""
+    """Prefix the text of a cell with an apostrophe if a spreadsheet would evaluate it as a formula."""
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text

@@ -1,8 +1,8 @@
-"""JSON parser that reads large texts in slices, so that other threads can run in between.
+"""JSON parser that reads a large text in several calls, so that other threads can run between the calls.
 
-The parser of the standard library holds the interpreter lock for the whole text.
+One call to the parser of the standard library holds the interpreter lock until the whole text is parsed.
 
-Separate from the Kusto adapter because it parses any JSON text.
+The parser is separate from the Kusto adapter, because it parses any JSON text.
 """
 
 import json
@@ -19,7 +19,7 @@ def loads_in_slices(text: str, levels: int) -> Any:
 
     Args:
         text: the JSON.
-        levels: number of outer levels that are read member by member; each deeper value is read in one call.
+        levels: nesting depth down to which members are parsed one by one; a deeper value is parsed in one call.
 
     Raises:
         ValueError: the text is not JSON.

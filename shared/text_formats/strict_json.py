@@ -10,9 +10,9 @@ from shared.worker_threads import run_in_worker
 
 MAX_DEPTH = 100
 MAX_CONTAINERS = 100_000
-"""Limit of arrays and objects in one text; more of them would block other requests while they are created."""
+"""Maximum number of arrays and objects in one text; creating more of them would block other requests."""
 
-# The closing quote is optional: without that, each quote of an unclosed string would start another search to the end.
+# The closing quote is optional; otherwise each quote in an unclosed string would start another search to the end.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -21,7 +21,7 @@ async def parse_body(body: bytes) -> Any:
     """Parse a JSON body, in a worker thread if it is large.
 
     Raises:
-        ValueError: as ``parse_json``.
+        ValueError: the body is not valid; see :func:`parse_json`.
     """
     return await run_in_worker(len(body), parse_json, body)
 
@@ -60,7 +60,7 @@ def _count_brackets(text: str) -> int:
 
 def _load(text: str) -> Any:
     try:
-        # Hooks in Python let the interpreter switch to other threads at each number and each object.
+        # These hooks are written in Python, so the interpreter can switch to other threads at each number and object.
         return json.loads(
             text,
             object_pairs_hook=_object_from_pairs,
@@ -125,4 +125,4 @@ def _reject_lone_surrogates(value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError("a lone surrogate is not a character") from None
+        raise ValueError("a string has an unpaired surrogate, which is not a character") from None

@@ -1,4 +1,4 @@
-"""Rules for names and ids, which prevent look-alikes and characters that distort the text around them."""
+"""Rules for names and ids: no look-alikes, and no characters that change the display of the text around them."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 MAX_NAME: Final = 256
 MAX_COMPARED: Final = 64
-"""Characters of a misspelt name that are compared with the known names."""
+"""Maximum number of characters of a misspelt name that are compared with the known names."""
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters, marks and symbols that are invisible."""
@@ -18,12 +18,12 @@ _VARIATIONS: Final = frozenset((*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), 
 """Variation selectors, which only change the form of the previous character."""
 
 _EAST_ASIAN: Final = frozenset({"BOPOMOFO", "CJK", "HANGUL", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"})
-# A regular expression can state only a part of the rule; the OpenAPI document shows it.
+# A regular expression can state only a part of the rules; it is shown in the OpenAPI document.
 _PATTERN: Final = r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"
 
 
 def find_broken_rule(text: str) -> str | None:
-    """Return the rule that a name or id breaks, None if it is valid."""
+    """Return the rule that a name or id breaks as a text; None if the name is valid."""
     hidden = next((character for character in text if is_hidden(character)), None)
     if hidden is not None:
         place = text.index(hidden) + 1
@@ -54,7 +54,7 @@ Name = Annotated[
     AfterValidator(validate_name),
     Field(json_schema_extra={"pattern": _PATTERN}),
 ]
-"""Type of a name in a request body."""
+"""Type of a name in a request body: a string that follows the rules of this module."""
 
 
 def find_scripts(text: str) -> list[str]:

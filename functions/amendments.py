@@ -22,7 +22,8 @@ from shared.provenance.decisions import find_decisions
 from shared.provenance.models import AmendmentBody, RejectionBody, RequiredScopeKey
 from shared.provenance.queries import DEFAULT_LIMIT, AmendmentFilters, query_amendments, query_entity_amendments
 from shared.provenance.selection import BODY_SCOPE_FIELD, check_scope, resolve_amendments_chain
-from shared.wiring import PROVENANCE, services
+from shared.wiring import services
+from shared.wiring.features import PROVENANCE
 
 GROUP = Group("amendments")
 
@@ -117,7 +118,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     chain = resolve_amendments_chain(call.body.scope_key)
     policy = await _load_policy()
     async with reserve_append_id(call) as append_id:
-        created = await services().amendments.create(
+        created = await services().provenance.amendments.create(
             chain, call.principal.member_id, call.body, policy, append_id=append_id, size=len(call.request.body)
         )
     return build_created_reply(chain, created.record)
@@ -146,7 +147,7 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
         window=parser.parse_window(query),
     )
     answer = await query_amendments(
-        services().chain_store,
+        services().provenance.chain_store,
         chain,
         filters,
         limit=parser.parse_number("limit", query.limit, least=1, default=DEFAULT_LIMIT),
@@ -171,7 +172,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     The reply is a printable page if the Accept header prefers ``text/html``.
     """
     chain, entity_id = resolve_amendments_chain(call.query.scope_key), call.query.entity_id or ""
-    store = services().chain_store
+    store = services().provenance.chain_store
     answer = await query_entity_amendments(store, chain, entity_id)
     if choose_media_type(call.request.headers.get("accept", ""), (JSON, HTML)) != HTML:
         return await build_list_reply(chain, answer, LenientParser())
@@ -209,7 +210,7 @@ async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     """Approve a pending amendment; its author cannot approve it."""
     chain = resolve_amendments_chain(call.query.scope_key)
     async with reserve_append_id(call) as append_id:
-        decision = await services().amendments.approve(
+        decision = await services().provenance.amendments.approve(
             chain, call.path["id"], call.principal.member_id, append_id=append_id
         )
     return replace(build_created_reply(chain, decision.record), status=200)
@@ -232,7 +233,7 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     in_body, in_query = call.body.scope_key, call.query.scope_key
     chain = resolve_amendments_chain(in_query if in_body is None else in_body)
     async with reserve_append_id(call) as append_id:
-        decision = await services().amendments.reject(
+        decision = await services().provenance.amendments.reject(
             chain, call.path["id"], call.principal.member_id, call.body.rejection_reason, append_id=append_id
         )
     return replace(build_created_reply(chain, decision.record), status=200)

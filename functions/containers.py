@@ -36,7 +36,9 @@ async def list_containers(call: Call) -> Reply:
 
     The list includes containers of the account that were not created through this API.
     """
-    return json_reply([_to_json(container) for container in await services().containers.list(call.path["lookup"])])
+    return json_reply(
+        [_to_json(container) for container in await services().data_stores.containers.list(call.path["lookup"])]
+    )
 
 
 @GROUP.endpoint(
@@ -55,14 +57,14 @@ async def create_container(call: Call[Any, ContainerBody]) -> Reply:
     """
     body = call.body
     container = Container(name=body.name, partition_key_path=body.partition_key_path, data_class=body.data_class)
-    created = await services().containers.create(call.principal, call.path["lookup"], container)
+    created = await services().data_stores.containers.create(call.principal, call.path["lookup"], container)
     return json_reply(_to_json(created), 201)
 
 
 @GROUP.endpoint("DELETE", _ROUTE + "/{containerName}", right=AccessRight.DATA_STORE_MANAGE, docs=replies.DELETED)
 async def delete_container(call: Call) -> Reply:
     """Delete the declaration of a container that does not exist in the account."""
-    await services().containers.delete(call.principal, call.path["lookup"], call.path["containerName"])
+    await services().data_stores.containers.delete(call.principal, call.path["lookup"], call.path["containerName"])
     return Reply(204)
 
 

@@ -60,7 +60,7 @@ async def download_next_parts(job: str) -> list[int] | None:
 
     An empty list means that the job has ended. None means that the job must wait and call this activity again.
     """
-    numbers = await services().download_work.next_parts(job)
+    numbers = await services().downloads.work.next_parts(job)
     return None if numbers is None else list(numbers)
 
 
@@ -69,7 +69,7 @@ async def download_next_parts(job: str) -> list[int] | None:
 async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP006  the worker accepts only this form
     """Convert one part and return True, or return False if the conversion must be retried later."""
     with span("convert a part of a download"):
-        converted = await services().download_work.convert(step["job"], step["part"])
+        converted = await services().downloads.work.convert(step["job"], step["part"])
     if converted:
         count("workspace.downloads.parts")
     return converted
@@ -79,11 +79,11 @@ async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP
 @blueprint.activity_trigger(input_name="job")
 async def download_finish(job: str) -> None:
     """Mark a job as completed."""
-    await services().download_work.finish(job)
+    await services().downloads.work.finish(job)
 
 
 @blueprint.function_name("download_fail")
 @blueprint.activity_trigger(input_name="job")
 async def download_fail(job: str) -> None:
     """Mark a job as failed."""
-    await services().download_work.fail(job)
+    await services().downloads.work.fail(job)

@@ -169,7 +169,7 @@ class DownloadBody(BaseModel):
 )
 async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of a data connection."""
-    return await _start_job(call, await services().downloads.select_connection(call.path["lookup"]))
+    return await _start_job(call, await services().downloads.service.select_connection(call.path["lookup"]))
 
 
 @GROUP.endpoint(
@@ -181,7 +181,9 @@ async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
 )
 async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of all connections of a surface."""
-    return await _start_job(call, await services().downloads.select_surface_connections(call.path["surfaceLookup"]))
+    return await _start_job(
+        call, await services().downloads.service.select_surface_connections(call.path["surfaceLookup"])
+    )
 
 
 @GROUP.endpoint(
@@ -194,34 +196,34 @@ async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
 async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of one connection of a surface."""
     surface, connection = call.path["surfaceLookup"], call.path["connLookup"]
-    return await _start_job(call, await services().downloads.select_surface_connections(surface, connection))
+    return await _start_job(call, await services().downloads.service.select_surface_connections(surface, connection))
 
 
 @GROUP.endpoint("GET", ROUTE, right=AccessRight.COLD_DATA_EXPORT, docs=LISTED_DOCS)
 async def list_downloads(call: Call) -> Reply:
     """List the caller's downloads, newest first."""
-    jobs = await services().downloads.list(call.principal)
+    jobs = await services().downloads.service.list(call.principal)
     return json_reply({"downloads": [await _to_json(job) for job in jobs]})
 
 
 @GROUP.endpoint("GET", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=SHOWN_DOCS)
 async def get_download(call: Call) -> Reply:
     """Return the status of a download, with new links to its files."""
-    job = await services().downloads.get(call.principal, call.path["downloadId"])
-    await services().downloads.restart_if_stalled(job, RUNNER)
+    job = await services().downloads.service.get(call.principal, call.path["downloadId"])
+    await services().downloads.service.restart_if_stalled(job, RUNNER)
     return json_reply(await _to_json(job))
 
 
 @GROUP.endpoint("DELETE", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=CANCELLED_DOCS)
 async def cancel_download(call: Call) -> Reply:
     """Cancel a pending or running download."""
-    await services().downloads.cancel(call.principal, call.path["downloadId"], RUNNER)
+    await services().downloads.service.cancel(call.principal, call.path["downloadId"], RUNNER)
     return Reply(204)
 
 
 async def _start_job(call: Call[Any, DownloadBody], connections: tuple[str, ...]) -> Reply:
     date_range = call.body.date_range
-    downloads = services().downloads
+    downloads = services().downloads.service
     job = await downloads.start(call.principal, connections, call.body.format, date_range.start, date_range.end, RUNNER)
     headers = {"Location": _build_status_url(job)}
     wait = _parse_wait(call.request.headers.get("prefer", ""))
@@ -243,7 +245,7 @@ def _build_status_url(job: Job) -> str:
 
 
 async def _to_json(job: Job) -> dict[str, Any]:
-    linked = await services().downloads.create_links(job)
+    linked = await services().downloads.service.create_links(job)
     return {
         "downloadId": job.id,
         "status": job.status,

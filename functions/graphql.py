@@ -156,7 +156,7 @@ async def _run_query(call: Call[Any, Any]) -> Reply:
         )
     parameters = await read_parameters(call.request)
     await load_modules("shared.graphql_api.service")
-    outcome = await services().graphql.run(
+    outcome = await services().graphql.service.run(
         call.principal,
         parameters.query,
         parameters.variables,

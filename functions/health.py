@@ -54,7 +54,7 @@ async def ready(call: Call) -> Reply:
 async def _can_read_catalog(call: Call) -> bool:
     """Return whether the caller has the right to read the catalog; False if the credential cannot be checked now."""
     try:
-        caller = await services().authenticator(authorization_header(call.request), Access.KEY_OR_TOKEN.value)
+        caller = await services().access.authenticator(authorization_header(call.request), Access.KEY_OR_TOKEN.value)
     except WorkspaceError:
         return False
     return AccessRight.CATALOG_READ in caller.rights

@@ -84,7 +84,12 @@ def get_pipeline() -> RequestPipeline:
     endpoints = (endpoint for group in GROUPS for endpoint in group.endpoints)
     app = services()
     return RequestPipeline(
-        endpoints, app.authenticator, app.require_feature, app.limits, Cors(app.settings.origins()), get_load_shedder()
+        endpoints,
+        app.access.authenticator,
+        app.features.require,
+        app.rate_limits.admit,
+        Cors(app.settings.origins()),
+        get_load_shedder(),
     )
 
 

@@ -34,13 +34,13 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
         yield ""
         return
     member, method = call.principal.member_id, call.request.method
-    append_id = await services().idempotency.append_id(member, method, key, _identify_request(call))
+    append_id = await services().idempotency.keys.append_id(member, method, key, _identify_request(call))
     try:
         yield append_id
     except WorkspaceError as error:
         if error.kind not in MAYBE_DONE:
             with suppress(WorkspaceError):
-                await services().idempotency.forget(member, method, key, append_id)
+                await services().idempotency.keys.forget(member, method, key, append_id)
         raise
 
 
@@ -65,7 +65,9 @@ def make_idempotent[Q, B](
         member = call.principal.member_id
         # The rights are part of the caller's id: a token with fewer rights must not get the reply to a token with more.
         request = b"\n".join((_identify_request(call), ",".join(sorted(call.principal.rights)).encode()))
-        return _decode_reply(await services().answers.run_once(member, call.request.method, key, request, run))
+        return _decode_reply(
+            await services().idempotency.replies.run_once(member, call.request.method, key, request, run)
+        )
 
     return run_once
 

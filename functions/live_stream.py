@@ -99,7 +99,7 @@ async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
 
     A host that cannot upgrade redirects to a WebSocket URL that needs no further credential.
     """
-    live = services().live_stream
+    live = services().live_stream.service
     if _is_upgrade(call.request):
         link = await live.create_link(call.principal, call.query, _select_stream_parameters(call.request))
         return Reply(307, b"", {"Location": link.url})
@@ -117,18 +117,20 @@ async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
 
     For browsers, and for hosts that cannot upgrade a request to a WebSocket.
     """
-    link = await services().live_stream.create_link(call.principal, call.query, _select_stream_parameters(call.request))
+    link = await services().live_stream.service.create_link(
+        call.principal, call.query, _select_stream_parameters(call.request)
+    )
     return json_reply({"url": link.url, "expiresAt": rfc3339(link.expires_at)})
 
 
 @GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=EVENTS_DOCS)
 async def probe_live_stream_events(_: Call) -> Reply:
     """Accept Web PubSub's validation request for this event handler."""
-    return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_events.origin()})
+    return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_stream.events.origin()})
 
 
 async def _verify_sender(request: Request) -> None:
-    await services().live_events.verify(request.headers)
+    await services().live_stream.events.verify(request.headers)
 
 
 @GROUP.endpoint(
@@ -153,11 +155,11 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
         # Web PubSub does not wait for this reply. The request lasts as long as the replay, because the platform may
         # stop an instance without requests.
         filters = StreamFilters.from_state(_decode_state(headers.get(_STATE, "")))
-        await services().live_catch_up.run(headers.get(CONNECTION_ID, ""), filters)
+        await services().live_stream.catch_up.run(headers.get(CONNECTION_ID, ""), filters)
     elif event == DISCONNECTED:
         member_id = read_member_id(_decode_state(headers.get(_STATE, "")))
         if member_id:
-            await services().live_stream.end(member_id, headers.get(CONNECTION_ID, ""))
+            await services().live_stream.service.end(member_id, headers.get(CONNECTION_ID, ""))
     return Reply(204)
 
 
@@ -165,7 +167,7 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
 async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     """Admit a client to the live stream."""
     stream_id = call.request.headers.get(CONNECTION_ID, "")
-    admission = await services().live_stream.admit(call.principal, call.query, stream_id)
+    admission = await services().live_stream.service.admit(call.principal, call.query, stream_id)
     count("workspace.live.admitted")
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
     reply = {"userId": admission.user, "groups": admission.groups}
@@ -199,10 +201,12 @@ def _build_admission_pipeline(event: ConnectEvent) -> RequestPipeline:
 
     async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
         if users:
-            return await services().live_stream.resume(users[0])
-        return await services().authenticator(authorization, accepted)
+            return await services().live_stream.service.resume(users[0])
+        return await services().access.authenticator(authorization, accepted)
 
-    return RequestPipeline(_ADMISSION.operations, authenticate, services().require_feature, services().limits)
+    return RequestPipeline(
+        _ADMISSION.operations, authenticate, services().features.require, services().rate_limits.admit
+    )
 
 
 def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:

@@ -171,7 +171,7 @@ async def _find_permitted_operations(principal: Principal) -> Mapping[str, Opera
     from shared.openapi.document import is_usable  # noqa: PLC0415
 
     operations = await load_operations(GROUPS)
-    features = {name for name in {one.feature for one in operations} if name and await services().has_feature(name)}
+    features = {name for name in {one.feature for one in operations} if name and await services().features.has(name)}
     return {one.name: one for one in operations if is_usable(one, principal, features)}
 
 

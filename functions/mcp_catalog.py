@@ -117,7 +117,7 @@ def build_catalog_resources(principal: Principal, catalog: Catalog) -> Sequence[
 
 
 async def _list_connections(catalog: Catalog) -> list[dict[str, Any]]:
-    states = await services().connection_states.states()
+    states = await services().telemetry.connection_states.states()
     return [
         {
             "lookup": lookup,

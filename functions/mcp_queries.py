@@ -139,7 +139,7 @@ def _build_runner(query: WarmQuery, parameters: Mapping[str, QueryParameter]) ->
 async def _run_query(
     lookup: str, arguments: QueryArguments, values: Mapping[str, Any], field_name: Callable[[str], str]
 ) -> ToolResult:
-    run = await services().warm_queries.execute(lookup, arguments.time_range, arguments.limit, values, field_name)
+    run = await services().queries.service.execute(lookup, arguments.time_range, arguments.limit, values, field_name)
     return ToolResult(await _to_json(run))
 
 
@@ -221,7 +221,7 @@ async def _read_messages(arguments: TailArguments, catalog: Catalog) -> list[dic
     }
     if arguments.minutes == 1440:  # noqa: PLR2004  Kusto does not accept 24:00
         values["window"] = "time(1.00:00:00)"
-    result = await services().engine.execute(EngineQuery(_KQL, values, arguments.limit, _TIMEOUT_SECONDS))
+    result = await services().queries.engine.execute(EngineQuery(_KQL, values, arguments.limit, _TIMEOUT_SECONDS))
     return to_row_objects(result.columns, result.rows[: arguments.limit])
 
 

@@ -42,6 +42,8 @@ async def _build_document(principal: Principal) -> dict[str, Any]:
     from shared.openapi.document import build_caller_document  # noqa: PLC0415  slow, and other routes do not need it
 
     app, operations = services(), await load_operations(GROUPS)
-    features = {name for name in {one.feature for one in operations} if name and await app.has_feature(name)}
+    features = {name for name in {one.feature for one in operations} if name and await app.features.has(name)}
     catalog, server = await app.catalog.current(), app.settings.public_url
-    return await build_caller_document(operations, principal, features, catalog, app.query_columns.find, server=server)
+    return await build_caller_document(
+        operations, principal, features, catalog, app.queries.columns.find, server=server
+    )

@@ -43,7 +43,8 @@ from shared.provenance.selection import (
     resolve_chain_to_read,
     resolve_chain_to_write,
 )
-from shared.wiring import PROVENANCE, services
+from shared.wiring import services
+from shared.wiring.features import PROVENANCE
 from shared.worker_threads import run_in_worker
 
 GROUP = Group("provenance")
@@ -97,7 +98,7 @@ async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
         len(call.request.body), lambda: draft_event(call.principal.member_id, call.body.to_event())
     )
     async with reserve_append_id(call) as append_id:
-        appended = await services().chain_log.append(chain, draft, append_id=append_id)
+        appended = await services().provenance.chain_log.append(chain, draft, append_id=append_id)
     return build_created_reply(chain, appended.record)
 
 
@@ -117,7 +118,7 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
     filters = replace(parser.parse_window(parameters), equal=build_equality_filters(parameters))
     answer = await query(
-        services().chain_store,
+        services().provenance.chain_store,
         chain,
         filters,
         limit=parser.parse_number("limit", parameters.limit, least=1, default=DEFAULT_LIMIT),
@@ -145,7 +146,7 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     sequence = _parse_record_id(call.body)
     chain = resolve_chain_to_read(call.query.target, call.body.scope_key)
     started = time.perf_counter()
-    verdict = await services().verifier.verify(chain, sequence)
+    verdict = await services().provenance.verifier.verify(chain, sequence)
     measure("workspace.chain.verify.duration", time.perf_counter() - started, sound=verdict.chain_valid)
     return json_reply(verdict.to_reply(chain))
 
@@ -168,7 +169,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     limit = parser.parse_number("limit", parameters.limit, least=1, default=DEFAULT_EXPORT_LIMIT)
     as_csv = parameters.format is ExportFormat.CSV
     answer = await export(
-        services().chain_store, chain, filters, limit=limit, weigh=estimate_csv_size if as_csv else None
+        services().provenance.chain_store, chain, filters, limit=limit, weigh=estimate_csv_size if as_csv else None
     )
     build_reply = build_csv_reply if as_csv else build_list_reply
     reply = await build_reply(chain, answer, parser)
@@ -190,7 +191,7 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
     """Return the newest signed checkpoint of a chain."""
     chain = resolve_chain_to_read(call.query.target, call.query.scope_key)
     try:
-        current = await services().checkpoints.current(chain)
+        current = await services().provenance.checkpoints.current(chain)
     except NoteError as error:
         detail = "The signature of the stored checkpoint is not from this workspace's key. Verify the chain."
         raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail) from error
@@ -222,11 +223,11 @@ async def prove(call: Call[ProofQuery]) -> Reply:
     chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
     size = parameters.size or 0
     if parameters.sequence is not None:
-        inclusion = await services().proofs.prove_inclusion(chain, parameters.sequence, size)
+        inclusion = await services().provenance.proofs.prove_inclusion(chain, parameters.sequence, size)
         return json_reply(
             {"leafIndex": inclusion.leaf_index, "size": inclusion.size, "hashes": _to_base64(inclusion.hashes)}
         )
-    consistency = await services().proofs.prove_consistency(chain, parameters.from_size or 0, size)
+    consistency = await services().provenance.proofs.prove_consistency(chain, parameters.from_size or 0, size)
     return json_reply({"from": consistency.old, "size": consistency.size, "hashes": _to_base64(consistency.hashes)})
 
 
@@ -235,7 +236,7 @@ async def prove(call: Call[ProofQuery]) -> Reply:
 )
 async def checkpoint_key(_: Call) -> Reply:
     """Return the public key that verifies checkpoints."""
-    key = await services().checkpoints.verifier_key()
+    key = await services().provenance.checkpoints.verifier_key()
     return Reply(200, f"{key}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})
 
 

@@ -100,7 +100,9 @@ class ListQuery(PartitionQuery):
 async def list_documents(call: Call[ListQuery, Any]) -> Reply:
     """List the documents of a table, of one partition or of all partitions."""
     query = call.query
-    page = await services().documents.list(_get_address(call), query.value(), query.limit, query.continuation_token)
+    page = await services().data_stores.documents.list(
+        _get_address(call), query.value(), query.limit, query.continuation_token
+    )
     token = json_bytes(page.continuation)
     # The stored JSON texts are joined without parsing, which saves time.
     body = b'{"documents":[%b],"count":%d,"continuationToken":%b}' % (b",".join(page.texts), len(page.texts), token)
@@ -118,7 +120,7 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
 )
 async def create_document(call: Call[Any, Document]) -> Reply:
     """Create a document; the service assigns an id if the document has none."""
-    created = await services().documents.create(_get_address(call), call.body, size=len(call.request.body))
+    created = await services().data_stores.documents.create(_get_address(call), call.body, size=len(call.request.body))
     return _build_reply(created.stored, 201, {"Location": _build_document_url(call, created)})
 
 
@@ -133,7 +135,7 @@ async def create_document(call: Call[Any, Document]) -> Reply:
 async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Return a document."""
     condition = parse_condition(call.request)
-    stored, is_current = await services().documents.read(
+    stored, is_current = await services().data_stores.documents.read(
         _get_address(call), call.path["documentId"], call.query.value(), condition
     )
     return Reply(304, b"", {"ETag": stored.etag}) if is_current else _build_reply(stored)
@@ -152,7 +154,7 @@ async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
 async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
     """Replace an existing document."""
     condition = parse_condition(call.request)
-    stored = await services().documents.replace(
+    stored = await services().data_stores.documents.replace(
         _get_address(call),
         call.path["documentId"],
         call.query.value(),
@@ -174,7 +176,9 @@ async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
 async def delete_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Delete a document."""
     condition = parse_condition(call.request)
-    await services().documents.delete(_get_address(call), call.path["documentId"], call.query.value(), condition)
+    await services().data_stores.documents.delete(
+        _get_address(call), call.path["documentId"], call.query.value(), condition
+    )
     return Reply(204)
 
 

@@ -69,5 +69,5 @@ ACCEPTED_DOCS = OperationDocs(
 )
 async def accept_telemetry(call: Call[Any, Any]) -> Reply:
     """Accept one telemetry message, or an array of up to 500, for a data connection."""
-    accepted = await services().telemetry.accept(call.path["lookup"], call.body, size=len(call.request.body))
+    accepted = await services().telemetry.service.accept(call.path["lookup"], call.body, size=len(call.request.body))
     return json_reply({"accepted": accepted}, 202)

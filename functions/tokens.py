@@ -170,7 +170,7 @@ class NewKeyBody(BaseModel):
 
 
 async def _check_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
-    services().token_issuer.check(faults, call.principal, call.query.minutes, call.query.scopes)
+    services().access.token_issuer.check(faults, call.principal, call.query.minutes, call.query.scopes)
 
 
 @GROUP.endpoint(
@@ -183,7 +183,7 @@ async def _check_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
 )
 async def mint_token(call: Call[MintQuery]) -> Reply:
     """Issue a token with the caller's access rights or a subset of them."""
-    minted = await services().token_issuer.mint(call.principal, call.query.minutes, call.query.scopes)
+    minted = await services().access.token_issuer.mint(call.principal, call.query.minutes, call.query.scopes)
     return json_reply(
         {"Token": minted.token, "ExpiresAt": rfc3339(minted.expires_at), "AccessRights": list(minted.rights)}
     )
@@ -192,7 +192,7 @@ async def mint_token(call: Call[MintQuery]) -> Reply:
 @GROUP.endpoint("DELETE", "workspace/api/keys/jwt/{jti}", access=Access.KEYS, docs=REVOKED_TOKEN_DOCS)
 async def revoke_token(call: Call) -> Reply:
     """Revoke a token by its id."""
-    await services().token_issuer.revoke(call.principal, call.path["jti"])
+    await services().access.token_issuer.revoke(call.principal, call.path["jti"])
     return Reply(204)
 
 
@@ -204,7 +204,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     This reply is the only one that contains the secret.
     """
     body = call.body
-    issued = await services().api_keys.create(
+    issued = await services().access.api_keys.create(
         call.principal,
         body.name,
         principal=body.principal,
@@ -223,13 +223,15 @@ async def list_keys(call: Call) -> Reply:
 
     Callers with the right to manage keys get the keys of all principals.
     """
-    return json_reply({"keys": [await _to_json(key) for key in await services().api_keys.list_visible(call.principal)]})
+    return json_reply(
+        {"keys": [await _to_json(key) for key in await services().access.api_keys.list_visible(call.principal)]}
+    )
 
 
 @GROUP.endpoint("DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS, docs=REVOKED_KEY_DOCS)
 async def revoke_key(call: Call) -> Reply:
     """Revoke an API key."""
-    await services().api_keys.revoke(call.principal, call.path["keyId"])
+    await services().access.api_keys.revoke(call.principal, call.path["keyId"])
     return Reply(204)
 
 
@@ -243,7 +245,7 @@ async def whoami(call: Call) -> Reply:
 @GROUP.endpoint("GET", ".well-known/jwks.json", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=KEY_SET_DOCS)
 async def jwks(_: Call) -> Reply:
     """Return the public keys that verify tokens, as a JSON Web Key Set."""
-    keys = [dict(key) for key in await services().signing_key.public_keys()]
+    keys = [dict(key) for key in await services().access.signing_key.public_keys()]
     return json_reply({"keys": keys}, headers={"Cache-Control": "public, max-age=300"})
 
 
@@ -262,7 +264,7 @@ async def _to_json(key: ApiKey) -> dict[str, Any]:
         "keyId": key.key_id,
         "name": key.name,
         "principal": key.principal,
-        "accessRights": await services().api_keys.get_effective_rights(key),
+        "accessRights": await services().access.api_keys.get_effective_rights(key),
         "createdAt": rfc3339(key.created_at),
         "expiresAt": _to_text(key.expires_at),
         "lastUsedAt": _to_text(key.last_used_at),

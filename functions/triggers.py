@@ -69,7 +69,7 @@ def _register_ingest(name: str, source: str, hub: str, consumer_group: str) -> N
     async def handle(events: typing.List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006  see _Handler
         batch = read_hub_events(events)
         with trace_batch(hub, consumer_group, len(batch), context):
-            await services().ingest.run(source, batch)
+            await services().telemetry.ingestor.run(source, batch)
         _record_metrics(batch)
 
     handle.__name__ = name
@@ -130,7 +130,7 @@ async def archive(
 ) -> None:
     """Store the impulses of a batch in the archive."""
     with trace_batch(IMPULSES_HUB, ARCHIVE_GROUP, len(events), context):
-        await services().archive.run(read_hub_events(events))
+        await services().cold_data.archive.run(read_hub_events(events))
 
 
 # After five attempts the host skips the batch, because live data is useless after seconds.
@@ -154,7 +154,7 @@ async def live(
     if services().settings.web_pubsub_endpoint:
         batch = read_hub_events(events)
         with trace_batch(IMPULSES_HUB, LIVE_GROUP, len(batch), context), span("publish to the live stream"):
-            await services().live_publisher.run(batch)
+            await services().live_stream.publisher.run(batch)
         count("workspace.live.published", len(batch))
 
 
@@ -164,4 +164,4 @@ async def live(
 @blueprint.timer_trigger(arg_name="timer", schedule="%BACKGROUND_SCHEDULE%", use_monitor=False)
 async def background(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker passes it by name
     """Start the background jobs that are due."""
-    await services().background.tick()
+    await services().background.runner.tick()

@@ -124,13 +124,13 @@ async def _check_kql(call: Call[Any, AdHocBody], faults: ValidationErrors) -> No
 async def execute_ad_hoc(call: Call[Any, AdHocBody]) -> Reply:
     """Run an ad-hoc KQL query."""
     body = call.body
-    run = await services().warm_queries.execute_ad_hoc(body.query, body.time_range, body.limit)
+    run = await services().queries.service.execute_ad_hoc(body.query, body.time_range, body.limit)
     return await build_query_reply(call.request, run)
 
 
 async def _execute_query(call: Call[ExecuteQuery], lookup: str) -> Reply:
     arguments = _parse_arguments(call.request)
-    run = await services().warm_queries.execute(lookup, call.query.time_range, call.query.limit, arguments)
+    run = await services().queries.service.execute(lookup, call.query.time_range, call.query.limit, arguments)
     return await build_query_reply(call.request, run)
 
 

@@ -50,7 +50,7 @@ _SERVER_MEMBERS = frozenset(replies.QueryDefinition.__annotations__) - list_acce
 
 async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored definition of a query as JSON, or only its lookup key if it does not exist."""
-    stored = await services().query_definitions.find(path["lookup"])
+    stored = await services().queries.definitions.find(path["lookup"])
     return {"lookup": path["lookup"]} if stored is None else await _to_json(stored)
 
 
@@ -61,7 +61,7 @@ async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors
         parse_condition(call.request)
     if faults:
         # Without errors so far, `put` runs these checks itself.
-        await services().query_definitions.check(faults, _build_definition(call))
+        await services().queries.definitions.check(faults, _build_definition(call))
 
 
 @GROUP.endpoint(
@@ -81,14 +81,14 @@ async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
     The query is a draft until a principal other than its editor approves it.
     """
     condition = parse_condition(call.request)
-    stored, is_new = await services().query_definitions.put(call.principal, _build_definition(call), condition)
+    stored, is_new = await services().queries.definitions.put(call.principal, _build_definition(call), condition)
     return await _build_reply(stored, 201 if is_new else 200)
 
 
 @GROUP.endpoint("DELETE", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE, docs=replies.DELETED)
 async def delete_warm_query(call: Call) -> Reply:
     """Delete a warm query."""
-    await services().query_definitions.delete(call.principal, call.path["lookup"], parse_condition(call.request))
+    await services().queries.definitions.delete(call.principal, call.path["lookup"], parse_condition(call.request))
     return Reply(204)
 
 
@@ -102,7 +102,7 @@ async def delete_warm_query(call: Call) -> Reply:
 @make_idempotent
 async def approve_warm_query(call: Call) -> Reply:
     """Approve the draft of a warm query; its editor cannot approve it."""
-    stored = await services().query_definitions.approve(
+    stored = await services().queries.definitions.approve(
         call.principal.member_id, call.path["lookup"], parse_condition(call.request), repeatable=bool(call.append_id)
     )
     return await _build_reply(stored)
@@ -129,7 +129,7 @@ async def _build_reply(stored: CatalogEntry[WarmQuery], status: int = 200) -> Re
 
 async def _to_json(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:
     query = stored.value
-    columns = await services().query_columns.find(query)
+    columns = await services().queries.columns.find(query)
     schema = None if columns is None else {"columns": [{"name": one.name, "type": one.type} for one in columns]}
     return {
         **query.model_dump(mode="json", by_alias=True, exclude={"approval"}),

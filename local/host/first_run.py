@@ -29,13 +29,13 @@ async def prepare(settings: Settings, workspace_file: Path) -> None:
         OSError: the document cannot be read, or the data directory cannot be written.
     """
     wired = Services(settings)
-    if await wired.catalog_store.version() == 0:
+    if await wired.catalog.store.version() == 0:
         text = await asyncio.to_thread(workspace_file.read_text, encoding="utf-8")
         document = load_document(text, str(workspace_file))
         await _try_queries(document, text, str(workspace_file), wired)
-        await wired.catalog_service.apply(document, ACTOR)
+        await wired.provenance.catalog_service.apply(document, ACTOR)
         _LOG.info("seeded the workspace")
-    await wired.catalog_service.flush_pending()
+    await wired.provenance.catalog_service.flush_pending()
     await _write_keys(wired, settings.data_dir / "keys.json")
     await wired.close()
 
@@ -43,7 +43,7 @@ async def prepare(settings: Settings, workspace_file: Path) -> None:
 async def _try_queries(document: WorkspaceDocument, text: str, source: str, wired: Services) -> None:
     """Log queries that the engine rejects; they do not prevent the start, and report the error when they run."""
     try:
-        silent = await check_document_queries(document, text, source, wired.query_columns)
+        silent = await check_document_queries(document, text, source, wired.queries.columns)
     except DocumentError as refused:
         for problem in refused.problems:
             _LOG.warning("a query of the workspace document does not run", extra=fields(problem=str(problem)))
@@ -56,7 +56,7 @@ async def _write_keys(wired: Services, path: Path) -> None:
     if await asyncio.to_thread(path.exists):
         return
     catalog = await wired.catalog.current()
-    issued = {member: await wired.api_keys.issue(ACTOR, member, "first start") for member in catalog.members}
+    issued = {member: await wired.access.api_keys.issue(ACTOR, member, "first start") for member in catalog.members}
     keys = {member: key.api_key for member, key in issued.items()}
     await asyncio.to_thread(_write_private, path, json.dumps(keys, indent=2))
 

@@ -299,7 +299,7 @@ async def _forget_streams() -> None:
         return
     services = Services(configured)
     try:
-        await services.release_stream_places()
+        await services.live_stream.release_places()
     finally:
         await services.close()
 

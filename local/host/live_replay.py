@@ -48,7 +48,7 @@ class ReplayPrelude:
 
         wired = services()
         connections = filters.select_connections(await wired.catalog.current())
-        await Replay(History(wired.engine), self._progress).run(_ClientStream(connection), connections, since)
+        await Replay(History(wired.queries.engine), self._progress).run(_ClientStream(connection), connections, since)
 
 
 class _ClientStream:

@@ -29,8 +29,8 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
 
     Args:
         arguments: command-line arguments without the program's name.
-        services: returns ``catalog_service``, ``query_columns``, ``api_keys`` and ``close``; None uses the
-            wiring of the service.
+        services: returns the services of the app, or a replacement with the same members that this command uses; None
+            uses the services of the process.
     """
     options = _build_parser().parse_args(arguments)
     try:
@@ -81,7 +81,7 @@ async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
     running = services()
     try:
         if options.verb == "diff":
-            _print_plan(await running.catalog_service.plan(document), sys.stdout)
+            _print_plan(await running.provenance.catalog_service.plan(document), sys.stdout)
         else:
             await _check_queries(document, text, options.file, running)
             await _apply(document, options, running)
@@ -110,7 +110,7 @@ def _print_problems(error: Any) -> int:
 async def _check_queries(document: Any, text: str, file: Path, services: Any) -> None:
     from shared.warm_queries.document_checks import check_document_queries  # noqa: PLC0415  avoids a slow import
 
-    outage = await check_document_queries(document, text, str(file), services.query_columns)
+    outage = await check_document_queries(document, text, str(file), services.queries.columns)
     if outage is not None:
         warning = "warning: the queries are applied without validation by the engine"
         print(f"{warning}: {outage.detail} ({outage.code})", file=sys.stderr)
@@ -118,10 +118,10 @@ async def _check_queries(document: Any, text: str, file: Path, services: Any) ->
 
 async def _apply(document: Any, options: argparse.Namespace, services: Any) -> None:
     actor = options.actor or "apply"
-    plan = await services.catalog_service.apply(document, actor)
+    plan = await services.provenance.catalog_service.apply(document, actor)
     _print_plan(plan, sys.stderr if options.issue_key else sys.stdout)
     if options.issue_key:
-        issued = await services.api_keys.issue(actor, options.issue_key, "issued by apply")
+        issued = await services.access.api_keys.issue(actor, options.issue_key, "issued by apply")
         print(issued.api_key)
 
 

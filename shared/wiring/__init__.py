@@ -1,102 +1,72 @@
 """Wiring: joins domains and adapters; every service is created on first use."""
 
-import asyncio
-from functools import cache, cached_property
+from contextlib import AsyncExitStack
+from functools import cache
 
 from shared.observability import logs
-from shared.observability.readiness import Probe, Readiness
-from shared.settings import settings
-from shared.wiring.access import AccessServices, LimitServices
+from shared.observability.readiness import Readiness
+from shared.settings import Settings, settings
+from shared.wiring.access import AccessServices
+from shared.wiring.backends import Backends
 from shared.wiring.background import BackgroundServices
-from shared.wiring.documents import DocumentServices
-from shared.wiring.queries import GraphQLServices
+from shared.wiring.catalog import CatalogServices
+from shared.wiring.cold_data import ColdDataServices
+from shared.wiring.data_stores import DataStoreServices
+from shared.wiring.downloads import DownloadServices
+from shared.wiring.features import Features
+from shared.wiring.graphql import GraphQLServices
+from shared.wiring.idempotency import IdempotencyServices
+from shared.wiring.live_stream import LiveStreamServices
+from shared.wiring.provenance import ProvenanceServices
+from shared.wiring.queries import QueryServices
+from shared.wiring.rate_limits import RateLimitServices
+from shared.wiring.readiness import ReadinessProbes
+from shared.wiring.telemetry import TelemetryServices
 
-PROVENANCE = "provenance"
-"""Feature that every provenance route requires."""
 
+class Services:
+    """All services of the app for one set of settings, in one group for each domain.
 
-class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServices, LimitServices):
-    """All services of the app for one set of settings."""
+    A group creates its services on first use; creating a group opens and imports nothing.
 
-    @cached_property
-    def readiness(self) -> Readiness:
-        """Checks of the stores and the query engine."""
-        return Readiness(self._build_probes)
+    Args:
+        configured: settings of the app.
+    """
 
-    def _build_probes(self) -> dict[str, Probe]:
-        """Return one cheap check per store; rate limits are omitted, because their outage blocks no request."""
-        probes: dict[str, Probe] = {
-            "query engine": self.engine.ping,
-            "audit log": self._check_audit_log,
-            "cold data": self.cold_blobs.check,
-        }
-        return probes | (self._build_azure_probes() if self.on_azure else self._build_file_probes())
-
-    def _build_file_probes(self) -> dict[str, Probe]:
-        """Return checks of write access to the embedded files; one check writes, to test the disk."""
-        from shared.backends.embedded.sqlite_checks import check_write, check_write_lock
-
-        folder = self.settings.data_dir
-        return {
-            "workspace file": lambda: check_write(folder / "workspace.sqlite"),
-            "telemetry hub": lambda: check_write_lock(folder / "hub.sqlite"),
-            "data stores": lambda: check_write_lock(folder / "documents.sqlite"),
-        }
-
-    def _build_azure_probes(self) -> dict[str, Probe]:
-        from shared.backends.azure.cosmos_item_store import probes as cosmos_probes
-
-        token_key = self.settings.token_key
-        probes: dict[str, Probe] = {
-            "token key": lambda: self.key_vault.check(token_key),
-            "checkpoints": self._check_checkpoints,
-        }
-        return probes | cosmos_probes(self.cosmos)
-
-    async def _check_audit_log(self) -> None:
-        """Check the catalog and, if the workspace has one, the audit log with a point read.
-
-        For embedded stores, check write access, too.
-        """
-        from shared.provenance.ports import ChainKey, Target
-
-        if not await self.has_feature(PROVENANCE):
-            return
-        await self.chain_store.tip(ChainKey(Target.PLATFORM_CONFIG))
-        if not self.on_azure:
-            from shared.backends.embedded.sqlite_checks import check_write_lock
-
-            await check_write_lock(self.settings.data_dir / "provenance.sqlite")
-
-    async def _check_checkpoints(self) -> None:
-        """Check the container and the signing key of checkpoints, if the workspace is audited."""
-        if await self.has_feature(PROVENANCE):
-            from shared.backends.azure.checkpoint_blobs import NOTES
-
-            key = self.settings.checkpoint_key.partition("/")[0]
-            await asyncio.gather(self._build_blob_store(NOTES).check(), self.key_vault.check(key))
-
-    async def require_feature(self, feature: str) -> None:
-        """Return if the workspace has a feature.
-
-        Raises:
-            WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED``.
-        """
-        from shared.provenance.selection import not_provisioned_error
-
-        if feature == PROVENANCE and not await self.has_feature(feature):
-            raise not_provisioned_error()
-
-    async def has_feature(self, feature: str) -> bool:
-        """Return whether the workspace has a feature."""
-        return feature == PROVENANCE and (await self.catalog.current()).policies.provenance is not None
+    def __init__(self, configured: Settings) -> None:
+        self.settings = configured
+        self.backends = Backends(configured)
+        self.catalog = CatalogServices(self.backends)
+        self.features = Features(self.catalog)
+        self.provenance = ProvenanceServices(self.backends, self.catalog)
+        self.idempotency = IdempotencyServices(self.backends)
+        self.access = AccessServices(self.backends, self.catalog, self.provenance)
+        self.rate_limits = RateLimitServices(self.backends, self.catalog)
+        self.telemetry = TelemetryServices(self.backends, self.catalog)
+        self.queries = QueryServices(self.backends, self.catalog, self.provenance)
+        self.graphql = GraphQLServices(self.catalog, self.telemetry, self.queries)
+        self.data_stores = DataStoreServices(self.backends, self.catalog, self.provenance)
+        self.cold_data = ColdDataServices(self.backends)
+        self.downloads = DownloadServices(self.backends, self.catalog, self.cold_data)
+        self.live_stream = LiveStreamServices(self.backends, self.catalog, self.access, self.queries)
+        self.background = BackgroundServices(
+            self.backends,
+            self.catalog,
+            self.provenance,
+            self.telemetry,
+            self.cold_data,
+            self.downloads,
+            self.live_stream,
+        )
+        probes = ReadinessProbes(self.backends, self.features, self.provenance, self.queries, self.cold_data)
+        self.readiness = Readiness(probes.build)
 
     async def close(self) -> None:
         """Stop background work and close all created resources."""
-        # Background jobs create services while they run, so they must stop before the first resource is closed.
-        if "background" in self.__dict__:
-            await self.background.close()
-        await self._resources.aclose()
+        async with AsyncExitStack() as parts:
+            parts.push_async_callback(self.backends.close)
+            # Background jobs create services while they run, so they must stop before the first resource is closed.
+            parts.push_async_callback(self.background.close)
 
 
 @cache

@@ -17,7 +17,8 @@ from shared.live_stream.credentials import MOVED_HEADER
 from shared.observability.metrics import INSTRUMENTS
 from shared.settings import Settings
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
-from shared.wiring.archive import COLD, DOWNLOADS
+from shared.wiring.cold_data import COLD
+from shared.wiring.downloads import DOWNLOADS
 
 ROOT = Path(__file__).parents[2]
 _PLACEHOLDER = re.compile(r"%(\w+)%")

@@ -150,12 +150,11 @@ def replace_credentials(options: dict[str, str]) -> None:
     services = wiring.services()
     configured = services.settings
     trusted = {"connection_verify": options["vaultCertificate"], "verify_challenge_resource": False}
-    services.__dict__.update(
-        cosmos=CosmosAccount(configured.cosmos_endpoint, configured.cosmos_database, key=options["cosmosKey"]),
-        blob_account=BlobAccount("", connection_string=options["blobs"]),
-        key_vault=Vault(configured.key_vault_uri, credential=Token(), options=trusted),
-        sender=InstrumentedSender(HubWriter(configured.data_dir / "hub.sqlite"), "eventhubs"),
-    )
+    backends = services.backends
+    backends.cosmos = CosmosAccount(configured.cosmos_endpoint, configured.cosmos_database, key=options["cosmosKey"])
+    backends.blob_account = BlobAccount("", connection_string=options["blobs"])
+    backends.key_vault = Vault(configured.key_vault_uri, credential=Token(), options=trusted)
+    services.telemetry.sender = InstrumentedSender(HubWriter(configured.data_dir / "hub.sqlite"), "eventhubs")
 
 
 def find_foreign_modules(folder: Path, own: tuple[Path, ...]) -> list[str]:

@@ -39,9 +39,10 @@ from shared.errors import WorkspaceError
 
 async def main():
     app = Services(Settings.read({"DATA_DIR": sys.argv[1]}))
+    accepted = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
     for line in sys.stdin:
         try:
-            await app.authenticator(f"Bearer {line.strip()}", frozenset({CredentialKind.JWT, CredentialKind.API_KEY}))
+            await app.access.authenticator(f"Bearer {line.strip()}", accepted)
         except WorkspaceError as error:
             print(error.code, flush=True)
         else:

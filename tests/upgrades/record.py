@@ -122,8 +122,8 @@ async def _use(plant: Any) -> dict[str, str]:
         assert (await app.request("PUT", "/oi-api/warm-queries/mine", editor, draft)).status == 201
         assert (await app.request("POST", "/oi-api/warm-queries/mine/approve", approver)).status == 200
         body = json.dumps(MESSAGES[0]).encode()
-        await app.services.ingest.run(TELEMETRY_HUB, [HubEvent(body, "0", 1, now(), {}, "rig-1")])
-        await app.services.checkpoints.create_all()
+        await app.services.telemetry.ingestor.run(TELEMETRY_HUB, [HubEvent(body, "0", 1, now(), {}, "rig-1")])
+        await app.services.provenance.checkpoints.create_all()
         await app.services.close()
     return keys
 

@@ -187,7 +187,7 @@ async def test_earlier_cosmos_items_are_usable(instance: tuple[Instance, dict[st
     assert (await app.request("GET", "/oi-api/warm-queries/mine", tokens[EDITOR])).status == 200
     before = await app.request("GET", f"/oi-api/provenance/checkpoint?scopeKey={SCOPE}", tokens[EDITOR])
     assert before.body["size"] == 12
-    assert await app.services.checkpoints.create_all() >= 2
+    assert await app.services.provenance.checkpoints.create_all() >= 2
     after = await app.request("GET", f"/oi-api/provenance/checkpoint?scopeKey={SCOPE}", tokens[EDITOR])
     assert after.body["size"] == 13
     verdict = await app.request("POST", f"{EVENTS}/verify", tokens[ADMIN], {"ScopeKey": SCOPE})

@@ -90,5 +90,5 @@ class Plant:
     def services(self) -> Services:
         """Return services as another process would create them."""
         services = self.deployment.services()
-        services.__dict__["sender"] = services.close_at_exit(self.hub())
+        services.telemetry.sender = services.backends.close_at_exit(self.hub())
         return services

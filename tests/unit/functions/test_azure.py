@@ -102,7 +102,7 @@ async def _amendments(app: Instance, tokens: dict[str, str]) -> None:
 
 
 async def _checkpoints(app: Instance, tokens: dict[str, str]) -> None:
-    assert await app.services.checkpoints.create_all() >= 4
+    assert await app.services.provenance.checkpoints.create_all() >= 4
     reply = await app.request("GET", "/oi-api/provenance/checkpoint?scopeKey=line-1", tokens[EDITOR])
     key = VerifierKey.parse((await app.request("GET", "/.well-known/oi-checkpoint-key")).body.decode())
     opened = open_checkpoint(reply.body["signedNote"].encode(), key, reply.body["origin"])
@@ -120,14 +120,14 @@ async def _queries(app: Instance, tokens: dict[str, str]) -> None:
     assert (await app.request("POST", "/oi-api/warm-queries/mine/approve", tokens[EDITOR])).status == 403
     assert (await app.request("POST", "/oi-api/warm-queries/mine/approve", tokens[QUALITY])).status == 200
     assert (await app.request("GET", "/oi-api/warm-queries/mine", tokens[EDITOR])).body["rowCount"] == 1
-    assert (await app.services.catalog_store.pending_events()) == []
+    assert (await app.services.catalog.store.pending_events()) == []
 
 
 async def _telemetry(app: Instance, tokens: dict[str, str]) -> None:
     message = json.dumps({"ts": "2026-01-05T08:00:00Z", "deviceId": "rig-1", "messageId": "m-1", "v": 1}).encode()
     events = [HubEvent(message, "0", number, AT, {}, "rig-1") for number in (1, 2)]
     for _ in range(2):
-        await app.services.ingest.run(TELEMETRY_HUB, events)
+        await app.services.telemetry.ingestor.run(TELEMETRY_HUB, events)
     query = {"query": '{connection(id: "pump-rig") {status stats {messagesReceived}}}'}
     reply = await app.request("POST", "/v1/plant-a/graphql", tokens[EDITOR], query)
     assert reply.body["data"]["connection"] == {"status": "CONNECTED", "stats": {"messagesReceived": 2}}, reply.body
@@ -148,10 +148,10 @@ async def test_replays_of_the_live_stream(
         async def wait_for_second_read(_: float) -> None:
             await second_read.wait()
 
-        app.services.__dict__["live_catch_up"] = CatchUp(
+        app.services.live_stream.catch_up = CatchUp(
             app.services.catalog.current,
-            History(app.services.engine),
-            app.services.message_service,
+            History(app.services.queries.engine),
+            app.services.live_stream.message_service,
             sleep=wait_for_second_read,
         )
         token = await app.token(key)
@@ -163,10 +163,14 @@ async def test_replays_of_the_live_stream(
             second_read.set()
             assert await _receive_id(stream) == "m-3"
             impulse = json.dumps({"ID": "m-4", "Metadata": {"ConnectionLookup": "pump-rig"}}).encode()
-            await app.services.live_publisher.run([HubEvent(impulse, "0", 9, now(), {}, partition_key="pump-rig")])
+            await app.services.live_stream.publisher.run(
+                [HubEvent(impulse, "0", 9, now(), {}, partition_key="pump-rig")]
+            )
             assert await _receive_id(stream) == "m-4"
         async with connect(f"{service.client_url()}?{urlencode({'token': token})}") as stream:
-            await app.services.live_publisher.run([HubEvent(impulse, "0", 10, now(), {}, partition_key="pump-rig")])
+            await app.services.live_stream.publisher.run(
+                [HubEvent(impulse, "0", 10, now(), {}, partition_key="pump-rig")]
+            )
             assert await _receive_id(stream) == "m-4"
         await app.services.close()
 
@@ -176,7 +180,7 @@ async def _ingest(app: Instance, token: str, *names: str) -> None:
     for name in names:
         message = {"ts": rfc3339(now()), "deviceId": "rig-1", "messageId": name, "v": 1}
         event = HubEvent(json.dumps(message).encode(), "0", int(name.removeprefix("m-")), AT, {}, "rig-1")
-        await app.services.ingest.run(TELEMETRY_HUB, [event])
+        await app.services.telemetry.ingestor.run(TELEMETRY_HUB, [event])
     query = {"query": f'Telemetry | where MessageId == "{names[-1]}" | count'}
     async with asyncio.timeout(30):
         while (await app.request("POST", "/oi-api/warm-queries", token, query)).body["results"] != [{"Count": 1}]:  # noqa: ASYNC110  another process writes the table
@@ -210,4 +214,4 @@ async def test_an_outage_of_cosmos_is_reported(
     assert (await app.request("POST", EVENTS, token, event)).status == 503
     assert (await app.request("GET", "/readyz")).status == 503
     with pytest.raises(WorkspaceError):
-        await app.services.connection_states.states()
+        await app.services.telemetry.connection_states.states()

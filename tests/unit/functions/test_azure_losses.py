@@ -77,7 +77,7 @@ class LoadGenerator:
         """Create checkpoints continuously."""
         while not self.stopped:
             try:
-                await self.app.services.checkpoints.create_all()
+                await self.app.services.provenance.checkpoints.create_all()
             except WorkspaceError as error:
                 assert error.kind.name == "UNAVAILABLE", error  # noqa: PT017  other kinds are errors of the app
             await asyncio.sleep(0.1)
@@ -165,7 +165,7 @@ async def check_failures_under_load(plant: Plant, app: Instance, key: str, secon
             await asyncio.sleep(0.1)
     assert len(load.stored) > WRITERS
     assert load.statuses[503] > 0
-    await app.services.checkpoints.create_all()
+    await app.services.provenance.checkpoints.create_all()
     for chain in ({"ScopeKey": SCOPE}, {"Target": "AccessControl"}):
         verdict = await app.request("POST", f"{EVENTS}/verify", load.token, chain)
         assert verdict.body["ChainValid"] is True, verdict.body

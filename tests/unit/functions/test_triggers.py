@@ -70,7 +70,7 @@ class IngestRecorder:
 async def test_the_trigger_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trigger of the hub ``telemetry`` passes its batch to the ingest with the name of the hub as source."""
     recorder = IngestRecorder()
-    monkeypatch.setattr(triggers, "services", lambda: SimpleNamespace(ingest=recorder))
+    monkeypatch.setattr(triggers, "services", lambda: SimpleNamespace(telemetry=SimpleNamespace(ingestor=recorder)))
     builder = triggers.blueprint._function_builders[0]
     context = SimpleNamespace(trace_context=SimpleNamespace(trace_parent="", trace_state=""))
     await builder._function.get_user_function()(decode_batch(), context)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -64,11 +65,12 @@ class Services:
     """The services that the command needs, over files; created for each run like in a new process."""
 
     def __init__(self, folder: Path, keys: Keys, engine: Engine) -> None:
-        self.query_columns = QueryColumns(engine)
+        self.queries = SimpleNamespace(columns=QueryColumns(engine))
         self._database = SqliteDatabase(folder / "workspace.sqlite", SCHEMA)
         self._log = SqliteAuditLog(folder / "provenance.sqlite", workspace_id)
-        self.catalog_service = CatalogService(SqliteCatalogStore(self._database), self._log)
-        self.api_keys = keys
+        catalog_service = CatalogService(SqliteCatalogStore(self._database), self._log)
+        self.provenance = SimpleNamespace(catalog_service=catalog_service)
+        self.access = SimpleNamespace(api_keys=keys)
 
     async def close(self) -> None:
         """Close the files."""

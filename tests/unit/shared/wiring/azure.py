@@ -16,8 +16,8 @@ from shared.backends.azure.cosmos_containers import create_containers
 from shared.backends.azure.key_vault import Vault
 from shared.settings import Settings
 from shared.wiring import Services
-from shared.wiring.archive import COLD, DOWNLOADS
-from shared.wiring.base import Closeable
+from shared.wiring.cold_data import COLD
+from shared.wiring.downloads import DOWNLOADS
 from tests.azurite.running import Azurite
 from tests.emulators.web_pubsub.serving import KEY
 from tests.key_vault import KeyVaultDouble, Tokens
@@ -40,13 +40,13 @@ class Deployment:
         given = {"STORES": "azure", "KUSTO_URI": self.kusto_uri}
         given |= {"WEB_PUBSUB_ENDPOINT": self.message_service, "WEB_PUBSUB_ACCESS_KEY": KEY}
         wired = Services(Settings.read(given))
-        accounts: dict[str, Closeable] = {
-            "cosmos": CosmosAccount(self.cosmos.endpoint, DATABASE, key=self.cosmos.key),
-            "blob_account": BlobAccount("", connection_string=self.blobs.connection_string, retries=0),
-            "key_vault": Vault(self.vault.uri, credential=Tokens(), options=self.vault.options),
-        }
-        for name, account in accounts.items():
-            wired.__dict__[name] = wired.close_at_exit(account)
+        backends = wired.backends
+        cosmos = CosmosAccount(self.cosmos.endpoint, DATABASE, key=self.cosmos.key)
+        blobs = BlobAccount("", connection_string=self.blobs.connection_string, retries=0)
+        vault = Vault(self.vault.uri, credential=Tokens(), options=self.vault.options)
+        backends.cosmos = backends.close_at_exit(cosmos)
+        backends.blob_account = backends.close_at_exit(blobs)
+        backends.key_vault = backends.close_at_exit(vault)
         return wired
 
 

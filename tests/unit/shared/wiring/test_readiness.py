@@ -33,7 +33,7 @@ async def deployed() -> AsyncIterator[Deployment]:
 async def services(deployed: Deployment) -> AsyncIterator[Services]:
     """Return its services with a fake query engine."""
     wired = deployed.services()
-    wired.__dict__["engine"] = SimpleNamespace(ping=answers, close=answers)
+    wired.queries.__dict__["engine"] = SimpleNamespace(ping=answers, close=answers)
     wired.readiness.cache_seconds = 0
     yield wired
     await wired.close()
@@ -47,7 +47,7 @@ async def test_ready_while_every_store_answers(services: Services) -> None:
     """A deployment is ready without a workspace and with one, audited or not."""
     assert await services.readiness.find_failing() == []
     for text in (PLAIN, AUDITED):
-        await services.catalog_service.apply(load_document(text, "test"), "apply")
+        await services.provenance.catalog_service.apply(load_document(text, "test"), "apply")
         assert await services.readiness.find_failing() == []
 
 
@@ -55,7 +55,7 @@ async def test_failing_store_is_logged(
     deployed: Deployment, services: Services, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without Key Vault or Cosmos DB, the service is not ready and logs the name of the store."""
-    await services.catalog_service.apply(load_document(AUDITED, "test"), "apply")
+    await services.provenance.catalog_service.apply(load_document(AUDITED, "test"), "apply")
     caplog.set_level(logging.WARNING)
     deployed.vault.down = True
     assert set(await services.readiness.find_failing()) == failing(caplog) == {"token key", "checkpoints"}

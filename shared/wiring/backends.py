@@ -1,10 +1,9 @@
-"""Base of the wiring: settings, workspace file, and Azure accounts."""
+"""Backends of the stores: files of the embedded stores, and accounts of the Azure stores."""
 
 from contextlib import AsyncExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from shared.errors import Kind, WorkspaceError
 from shared.settings import Settings, Stores
 
 if TYPE_CHECKING:
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     from shared.backends.azure.cosmos_account import CosmosAccount
     from shared.backends.azure.key_vault import Vault
     from shared.backends.embedded.sqlite import SqliteDatabase
-    from shared.catalog.ports import CatalogStore
-    from shared.catalog.reader import CatalogReader
+    from shared.cold_data.ports import BlobStore
 
 
 class Closeable(Protocol):
@@ -24,11 +22,15 @@ class Closeable(Protocol):
         ...
 
 
-class Base:
-    """Settings, the file of the embedded stores, and the accounts of the Azure stores."""
+class Backends:
+    """Opens files and accounts on first use, and closes every resource of the services.
 
-    def __init__(self, configured: Settings) -> None:
-        self.settings = configured
+    Args:
+        settings: settings of the app.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self._resources = AsyncExitStack()
 
     def close_at_exit[Resource: Closeable](self, resource: Resource) -> Resource:
@@ -36,8 +38,18 @@ class Base:
         self._resources.push_async_callback(resource.close)
         return resource
 
+    async def close(self) -> None:
+        """Close all created resources in reverse order."""
+        await self._resources.aclose()
+
+    @property
+    def on_azure(self) -> bool:
+        """True if the stores are Azure services."""
+        return self.settings.stores is Stores.AZURE
+
     @cached_property
-    def _workspace_file(self) -> "SqliteDatabase":
+    def workspace_file(self) -> "SqliteDatabase":
+        """File of the workspace's state."""
         from shared.backends.embedded import (
             catalog,
             credentials,
@@ -51,6 +63,16 @@ class Base:
         stores = (catalog, credentials, idempotency, download_jobs, job_leases, places)
         schema = "".join(store.SCHEMA for store in stores)
         return self.close_at_exit(SqliteDatabase(self.settings.data_dir / "workspace.sqlite", schema))
+
+    @cached_property
+    def limits_file(self) -> "SqliteDatabase":
+        """File of rate limits and stream places."""
+        from shared.backends.embedded import places
+        from shared.backends.embedded.rate_limits import SCHEMA, TIMEOUT_SECONDS
+        from shared.backends.embedded.sqlite import SqliteDatabase
+
+        path = self.settings.data_dir / "rate-limits.sqlite"
+        return self.close_at_exit(SqliteDatabase(path, SCHEMA + places.SCHEMA, write_seconds=TIMEOUT_SECONDS))
 
     @cached_property
     def cosmos(self) -> "CosmosAccount":
@@ -82,43 +104,20 @@ class Base:
             Vault(self.settings.key_vault_uri, client_id=self.settings.managed_identity_client_id)
         )
 
-    @property
-    def on_azure(self) -> bool:
-        """True if the stores are Azure services."""
-        return self.settings.stores is Stores.AZURE
+    def build_blob_store(self, container: str) -> "BlobStore":
+        """Return the store of a container; the caller closes it."""
+        from shared.cold_data.observed_blobs import ObservedBlobs
 
+        return ObservedBlobs(self._build_unobserved_store(container), container)
 
-MAX_STALE_CREDENTIALS_SECONDS = 15.0
-"""Maximum age of credentials and team if the store does not answer; revocations take effect within this time."""
-
-
-class CatalogServices(Base):
-    """Reads the catalog."""
-
-    @cached_property
-    def catalog_store(self) -> "CatalogStore":
-        """Store of the catalog."""
+    def _build_unobserved_store(self, container: str) -> "BlobStore":
         if self.on_azure:
-            from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
+            from shared.backends.azure.blobs import AzureBlobStore
 
-            return CosmosCatalogStore(self.cosmos)
-        from shared.backends.embedded.catalog import SqliteCatalogStore
+            return AzureBlobStore(self.blob_account, container)
+        from shared.backends.embedded.blobs import FolderBlobStore
+        from shared.backends.embedded.file_links import FileLinks
 
-        return SqliteCatalogStore(self._workspace_file)
-
-    @cached_property
-    def catalog(self) -> "CatalogReader":
-        """Cached catalog of this process."""
-        from shared.catalog.reader import CatalogReader
-
-        return CatalogReader(
-            self.catalog_store, self.settings.refresh_seconds, max_stale_seconds=MAX_STALE_CREDENTIALS_SECONDS
-        )
-
-    async def _workspace_id(self) -> str:
-        workspace = (await self.catalog.current()).workspace
-        if workspace is None:
-            raise WorkspaceError(
-                Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document has been applied yet."
-            )
-        return workspace.id
+        folder = self.settings.data_dir
+        links = FileLinks(self.settings.files_url, folder / "files-key")
+        return FolderBlobStore(folder / "blobs" / container, links)

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from shared.wiring.backends import Backends
+from shared.wiring.catalog import CatalogServices
 from shared.wiring.provenance import ProvenanceServices
 
 if TYPE_CHECKING:
@@ -17,15 +19,21 @@ if TYPE_CHECKING:
     from shared.data_stores.ports import ContainerStore, DocumentStore
 
 
-class DocumentServices(ProvenanceServices):
+class DataStoreServices:
     """Access to the workspace's document-store accounts."""
+
+    def __init__(self, backends: Backends, catalog: CatalogServices, provenance: ProvenanceServices) -> None:
+        self._backends = backends
+        self._settings = backends.settings
+        self._catalog = catalog
+        self._provenance = provenance
 
     @cached_property
     def containers(self) -> "Containers":
         """Lists, creates and removes containers."""
         from shared.data_stores.containers import Containers
 
-        return Containers(self.catalog.current, self.catalog_service, self.container_store)
+        return Containers(self._catalog.reader.current, self._provenance.catalog_service, self.container_store)
 
     @cached_property
     def documents(self) -> "Documents":
@@ -33,13 +41,13 @@ class DocumentServices(ProvenanceServices):
         from shared.data_stores.documents import Documents
         from shared.data_stores.tables import TableFinder
 
-        tables = TableFinder(self.catalog.current, self.container_store)
+        tables = TableFinder(self._catalog.reader.current, self.container_store)
         return Documents(tables, self.document_store, self._continuations)
 
     @cached_property
     def container_store(self) -> "ContainerStore":
         """Containers of the accounts."""
-        if self.on_azure:
+        if self._backends.on_azure:
             return self._cosmos_containers
         from shared.backends.embedded.documents import SqliteContainerStore
 
@@ -48,7 +56,7 @@ class DocumentServices(ProvenanceServices):
     @cached_property
     def document_store(self) -> "DocumentStore":
         """Documents of the accounts."""
-        if self.on_azure:
+        if self._backends.on_azure:
             from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 
             return CosmosDocumentStore(self._data_accounts)
@@ -60,35 +68,35 @@ class DocumentServices(ProvenanceServices):
     def _cosmos_containers(self) -> "CosmosContainerStore":
         from shared.backends.azure.cosmos_data_containers import CosmosContainerStore
 
-        return self.close_at_exit(CosmosContainerStore(self._data_accounts))
+        return self._backends.close_at_exit(CosmosContainerStore(self._data_accounts))
 
     @cached_property
     def _data_accounts(self) -> "DataAccounts":
         from shared.backends.azure.cosmos_data_accounts import DataAccounts, parse_data_accounts
 
-        configured = self.settings
+        configured = self._settings
         accounts = parse_data_accounts(configured.data_store_accounts, configured.data_store_dns_suffix)
-        return self.close_at_exit(DataAccounts(accounts, client_id=configured.managed_identity_client_id))
+        return self._backends.close_at_exit(DataAccounts(accounts, client_id=configured.managed_identity_client_id))
 
     @cached_property
     def _account_file(self) -> "DocumentFile":
         from shared.backends.embedded.documents import DocumentFile
 
-        return self.close_at_exit(DocumentFile(self.settings.data_dir))
+        return self._backends.close_at_exit(DocumentFile(self._settings.data_dir))
 
     @cached_property
     def _continuations(self) -> "ContinuationTokens":
         from shared.data_stores.continuation import ContinuationTokens, derive_secret
 
-        if self.on_azure:
-            return ContinuationTokens(derive_secret(self.settings.continuation_secret))
+        if self._backends.on_azure:
+            return ContinuationTokens(derive_secret(self._settings.continuation_secret))
         from shared.backends.embedded.key_files import FileSecret
 
-        return ContinuationTokens(FileSecret(self.settings.data_dir / "continuation-key"))
+        return ContinuationTokens(FileSecret(self._settings.data_dir / "continuation-key"))
 
     async def _declared_containers(self, place: "DatabasePlace") -> "Iterable[AccountContainer]":
         from shared.data_stores.models import AccountContainer
 
-        owned = (await self.catalog.current()).find_database(place.database)
+        owned = (await self._catalog.current()).find_database(place.database)
         records = owned.containers.values() if owned is not None and owned.store == place.store else ()
         return [AccountContainer(one.name, one.partition_key_path) for one in records if one.provisioned]

@@ -1,0 +1,58 @@
+"""Catalog services: the store of the catalog and its cached reader."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shared.errors import Kind, WorkspaceError
+from shared.wiring.backends import Backends
+
+if TYPE_CHECKING:
+    from shared.catalog.ports import CatalogStore
+    from shared.catalog.reader import CatalogReader
+    from shared.catalog.snapshot import Catalog
+
+MAX_STALE_CREDENTIALS_SECONDS = 15.0
+"""Maximum age of credentials and team if the store does not answer; revocations take effect within this time."""
+
+
+class CatalogServices:
+    """Reads the catalog."""
+
+    def __init__(self, backends: Backends) -> None:
+        self._backends = backends
+
+    @cached_property
+    def store(self) -> "CatalogStore":
+        """Store of the catalog."""
+        if self._backends.on_azure:
+            from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
+
+            return CosmosCatalogStore(self._backends.cosmos)
+        from shared.backends.embedded.catalog import SqliteCatalogStore
+
+        return SqliteCatalogStore(self._backends.workspace_file)
+
+    @cached_property
+    def reader(self) -> "CatalogReader":
+        """Cached catalog of this process."""
+        from shared.catalog.reader import CatalogReader
+
+        refresh_seconds = self._backends.settings.refresh_seconds
+        return CatalogReader(self.store, refresh_seconds, max_stale_seconds=MAX_STALE_CREDENTIALS_SECONDS)
+
+    async def current(self) -> "Catalog":
+        """Return the current catalog."""
+        return await self.reader.current()
+
+    async def workspace_id(self) -> str:
+        """Return the id of the workspace.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``WORKSPACE_NOT_DECLARED``.
+        """
+        workspace = (await self.current()).workspace
+        if workspace is None:
+            raise WorkspaceError(
+                Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document has been applied yet."
+            )
+        return workspace.id

@@ -1,0 +1,51 @@
+"""Rate limit services."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shared.observability.metrics import count
+from shared.wiring.backends import Backends
+from shared.wiring.catalog import CatalogServices
+
+if TYPE_CHECKING:
+    from shared.auth.principals import Principal
+    from shared.rate_limits.limiter import RateLimitDecision, RateLimiter
+    from shared.rate_limits.ports import LeaseStore
+
+
+class RateLimitServices:
+    """Enforces the request budget of the workspace's tier."""
+
+    def __init__(self, backends: Backends, catalog: CatalogServices) -> None:
+        self._backends = backends
+        self._catalog = catalog
+
+    @cached_property
+    def limiter(self) -> "RateLimiter":
+        """Counts requests."""
+        from shared.rate_limits.limiter import RateLimiter
+
+        return RateLimiter(self._lease_store)
+
+    @cached_property
+    def _lease_store(self) -> "LeaseStore":
+        if self._backends.on_azure:
+            from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
+
+            return CosmosLeaseStore(self._backends.cosmos)
+        from shared.backends.embedded.rate_limits import SqliteLeaseStore
+
+        return SqliteLeaseStore(self._backends.limits_file)
+
+    @asynccontextmanager
+    async def admit(self, caller: "Principal") -> "AsyncIterator[RateLimitDecision]":
+        """Count a caller's request until it is completed."""
+        from shared.rate_limits.models import budget_for
+
+        budget = budget_for(await self._catalog.current())
+        async with self.limiter.admit(caller.member_id, budget) as admission:
+            if admission.rejection is not None:
+                count("workspace.rate_limit.refusals")
+            yield admission

@@ -1,0 +1,85 @@
+"""Readiness checks of the stores and the query engine."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from shared.wiring.backends import Backends
+from shared.wiring.cold_data import ColdDataServices
+from shared.wiring.features import PROVENANCE, Features
+from shared.wiring.provenance import ProvenanceServices
+from shared.wiring.queries import QueryServices
+
+if TYPE_CHECKING:
+    from shared.observability.readiness import Probe
+
+
+class ReadinessProbes:
+    """Builds one cheap check for each store."""
+
+    def __init__(
+        self,
+        backends: Backends,
+        features: Features,
+        provenance: ProvenanceServices,
+        queries: QueryServices,
+        cold_data: ColdDataServices,
+    ) -> None:
+        self._backends = backends
+        self._features = features
+        self._provenance = provenance
+        self._queries = queries
+        self._cold_data = cold_data
+
+    def build(self) -> "dict[str, Probe]":
+        """Return the checks by name; rate limits are omitted, because their outage blocks no request."""
+        probes: dict[str, Probe] = {
+            "query engine": self._queries.engine.ping,
+            "audit log": self._check_audit_log,
+            "cold data": self._cold_data.blobs.check,
+        }
+        return probes | (self._build_azure_probes() if self._backends.on_azure else self._build_file_probes())
+
+    def _build_file_probes(self) -> "dict[str, Probe]":
+        """Return checks of write access to the embedded files; one check writes, to test the disk."""
+        from shared.backends.embedded.sqlite_checks import check_write, check_write_lock
+
+        folder = self._backends.settings.data_dir
+        return {
+            "workspace file": lambda: check_write(folder / "workspace.sqlite"),
+            "telemetry hub": lambda: check_write_lock(folder / "hub.sqlite"),
+            "data stores": lambda: check_write_lock(folder / "documents.sqlite"),
+        }
+
+    def _build_azure_probes(self) -> "dict[str, Probe]":
+        from shared.backends.azure.cosmos_item_store import probes as cosmos_probes
+
+        token_key = self._backends.settings.token_key
+        probes: dict[str, Probe] = {
+            "token key": lambda: self._backends.key_vault.check(token_key),
+            "checkpoints": self._check_checkpoints,
+        }
+        return probes | cosmos_probes(self._backends.cosmos)
+
+    async def _check_audit_log(self) -> None:
+        """Check the catalog and, if the workspace has one, the audit log with a point read.
+
+        For embedded stores, check write access, too.
+        """
+        from shared.provenance.ports import ChainKey, Target
+
+        if not await self._features.has(PROVENANCE):
+            return
+        await self._provenance.chain_store.tip(ChainKey(Target.PLATFORM_CONFIG))
+        if not self._backends.on_azure:
+            from shared.backends.embedded.sqlite_checks import check_write_lock
+
+            await check_write_lock(self._backends.settings.data_dir / "provenance.sqlite")
+
+    async def _check_checkpoints(self) -> None:
+        """Check the container and the signing key of checkpoints, if the workspace is audited."""
+        if await self._features.has(PROVENANCE):
+            from shared.backends.azure.checkpoint_blobs import NOTES
+
+            key = self._backends.settings.checkpoint_key.partition("/")[0]
+            notes = self._backends.build_blob_store(NOTES)
+            await asyncio.gather(notes.check(), self._backends.key_vault.check(key))

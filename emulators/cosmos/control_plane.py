@@ -1,4 +1,7 @@
-"""Control plane: databases, containers and their throughput."""
+"""Control plane: databases, containers and their throughput.
+
+As in the service, it is separate from the data plane, which knows only one container.
+"""
 
 import copy
 import time

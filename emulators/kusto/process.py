@@ -1,4 +1,7 @@
-"""Process of the emulator: command line, startup and shutdown."""
+"""Process of the emulator: command line, startup and shutdown.
+
+It is separate from ``__main__``, which must configure the memory allocator before this module loads DuckDB.
+"""
 
 import argparse
 import asyncio

@@ -1,4 +1,7 @@
-"""HTTP interface: the routes that the clients of Data Explorer call, health and statistics."""
+"""HTTP interface: the routes that the clients of Data Explorer call, health and statistics.
+
+It knows only the engine and not the process, so that the protocol can be read by itself.
+"""
 
 import asyncio
 import logging

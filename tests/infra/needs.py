@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulators.kusto.hub import GROUP as TABLE_GROUP
+from emulators.kusto.ingest import GROUP as TABLE_GROUP
 from emulators.kusto.store import COLUMNS, TABLE
 from functions import BLUEPRINTS
 from functions.live_stream import CONNECT, CONNECTED, DISCONNECTED, ROUTE

@@ -1,4 +1,7 @@
-"""Extensions of the translator library: each module adds a family of operators or functions."""
+"""Extensions of the translator library: each module adds a family of operators or functions.
+
+The families are independent: only this package imports most of them, and it decides on their order.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -17,7 +20,6 @@ from emulators.kusto.extensions import (
     make_series,
     names,
     operators,
-    ordering,
     parse_kv,
     pipeline,
     pivoting,
@@ -56,7 +58,6 @@ EXTENSIONS: tuple[Extension, ...] = (
     tabular,
     names,
     functions,
-    ordering,
     conversions,
     aggregates,
     aggregate_columns,

@@ -11,8 +11,8 @@ from typing import Any
 from duckdb_kql import ir, lower, schema, translate
 
 from emulators.kusto.errors import unsupported_error
+from emulators.kusto.extensions.aggregates import OrderedSummarize, is_order_sensitive
 from emulators.kusto.extensions.library import reader, replace, writer
-from emulators.kusto.extensions.ordering import OrderedSummarize, is_order_sensitive
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute
 from emulators.kusto.extensions.ranks import rank_sort_keys
 from emulators.kusto.extensions.serialized import (

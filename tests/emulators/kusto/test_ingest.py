@@ -16,7 +16,7 @@ import duckdb
 import httpx
 import pytest
 
-from emulators.kusto.hub import GROUP
+from emulators.kusto.ingest import GROUP
 from shared.backends.embedded.hub import HubReader, HubWriter
 from shared.telemetry.impulses import encode
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubMessage, Impulse

@@ -1,24 +1,188 @@
-"""Client connections from the handshake to the disconnect."""
+"""Client connections from the handshake to the disconnect, and the handling of their messages."""
 
 import asyncio
+import base64
+import binascii
+import contextlib
 import uuid
+from collections import OrderedDict
 from collections.abc import Coroutine, Mapping
+from typing import Protocol
+
+import orjson
+from pydantic import ValidationError
 
 from emulators.web_pubsub.asgi import Message, Receive, Send, read_headers, read_origin, read_query
-from emulators.web_pubsub.connection import BROKEN, JSON_SUBPROTOCOL, ClientConnection
+from emulators.web_pubsub.client_requests import REQUESTS, EventRequest, GroupRequest, Ping, SendToGroup
+from emulators.web_pubsub.connection import BROKEN, JSON_SUBPROTOCOL, POLICY, ClientConnection
 from emulators.web_pubsub.error_replies import error_reply, request_id
 from emulators.web_pubsub.events import EventSubject, HubEvents
-from emulators.web_pubsub.handshake import AcceptedClient, HandlerRejectionError, authorize_client
+from emulators.web_pubsub.handshake import AcceptedClient, HandlerRejectionError, authorize_client, parse_state_expiry
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.outbox import ClientSocket
-from emulators.web_pubsub.sessions import JsonSession, PlainSession, Session
+from emulators.web_pubsub.payloads import DataType, Payload
+from emulators.web_pubsub.permissions import Permission
 from emulators.web_pubsub.settings import HubSettings
 from emulators.web_pubsub.sockets import EXTENSION
+from emulators.web_pubsub.upstream import HandlerResponse, UpstreamError
 from shared.errors import WorkspaceError
 from shared.observability.logs import get_logger
 
+_MAX_KNOWN_ACKS = 10_000
+_TYPES = {
+    DataType.TEXT: "text/plain; charset=utf-8",
+    DataType.JSON: "application/json; charset=utf-8",
+    DataType.BINARY: "application/octet-stream",
+}
 _LOGGER = get_logger("emulators.web_pubsub")
 _HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
+
+
+class Session(Protocol):
+    """Handler of the messages of one client."""
+
+    async def handle_message(self, text: str | None, data: bytes | None) -> None:
+        """Handle one text or binary message."""
+        ...
+
+
+class PlainSession:
+    """Session without subprotocol: each message becomes the event ``message``, if the handler receives it."""
+
+    def __init__(self, connection: ClientConnection, events: HubEvents, subject: EventSubject) -> None:
+        self._connection = connection
+        self._events = events
+        self._subject = subject
+
+    async def handle_message(self, text: str | None, data: bytes | None) -> None:
+        """Send the message to the event handler and its response to the client."""
+        if not self._events.handles_event("message"):
+            return
+        data_type = DataType.BINARY if text is None else DataType.TEXT
+        sent = (data or b"") if text is None else text.encode()
+        await forward_event(self._connection, self._events, self._subject, "message", data_type, sent)
+
+
+class JsonSession:
+    """Session of a client of json.webpubsub.azure.v1."""
+
+    def __init__(self, connection: ClientConnection, hub: Hub, events: HubEvents, subject: EventSubject) -> None:
+        self._connection = connection
+        self._hub = hub
+        self._events = events
+        self._subject = subject
+        self._acked: OrderedDict[int, None] = OrderedDict()
+
+    async def handle_message(self, text: str | None, data: bytes | None) -> None:
+        """Execute a request; an invalid request closes the connection."""
+        try:
+            request = REQUESTS.validate_json(text if text is not None else data or b"")
+        except ValidationError:
+            self._connection.close(POLICY, "the message is not a request of the subprotocol")
+            return
+        if isinstance(request, Ping):
+            self._connection.send_system_message({"type": "pong"})
+        elif request.ackId is not None and request.ackId in self._acked:
+            self._send_error_ack(request.ackId, "Duplicate", "The request with this ackId was already executed.")
+        else:
+            await self._handle_request(request)
+
+    async def _handle_request(self, request: GroupRequest | SendToGroup | EventRequest) -> None:
+        done = await self._execute(request)
+        if request.ackId is not None and done is not None:
+            self._acknowledge(request.ackId, done=done)
+
+    async def _execute(self, request: GroupRequest | SendToGroup | EventRequest) -> bool | None:
+        """Return whether a request was allowed, None if it closed the connection."""
+        match request:
+            case GroupRequest():
+                return self._change_membership(request)
+            case SendToGroup():
+                return await self._send(request)
+            case EventRequest():
+                return await self._send_event(request)
+
+    def _change_membership(self, request: GroupRequest) -> bool:
+        if not self._connection.permissions.allows(Permission.JOIN_LEAVE_GROUP, request.group):
+            return False
+        move = self._hub.join if request.type == "joinGroup" else self._hub.leave
+        move(self._connection, request.group)
+        return True
+
+    async def _send(self, request: SendToGroup) -> bool | None:
+        if not self._connection.permissions.allows(Permission.SEND_TO_GROUP, request.group):
+            return False
+        data = self._data(request)
+        if data is None:
+            return None
+        payload = Payload(data, request.dataType, request.group, self._connection.user_id)
+        excluded = {self._connection.id} if request.noEcho else ()
+        await self._hub.deliver(payload, tuple(self._hub.group_connections(request.group)), excluded)
+        return True
+
+    async def _send_event(self, request: EventRequest) -> bool | None:
+        data = self._data(request)
+        if data is None:
+            return None
+        if self._events.handles_event(request.event):
+            await forward_event(self._connection, self._events, self._subject, request.event, request.dataType, data)
+        return True
+
+    def _data(self, request: SendToGroup | EventRequest) -> bytes | None:
+        """Return the data of a request as bytes; data that do not match the type close the connection."""
+        match request.dataType, request.data:
+            case DataType.JSON, value:
+                with contextlib.suppress(TypeError):  # a number outside the range of orjson
+                    return orjson.dumps(value)
+            case DataType.TEXT, str(text):
+                return text.encode()
+            case DataType.BINARY, str(text):
+                with contextlib.suppress(binascii.Error):
+                    return base64.b64decode(text, validate=True)
+        self._connection.close(POLICY, "data does not match its dataType")
+        return None
+
+    def _acknowledge(self, ack_id: int, *, done: bool) -> None:
+        if not done:
+            self._send_error_ack(ack_id, "Forbidden", "The client lacks the permission.")
+            return
+        self._acked[ack_id] = None
+        if len(self._acked) > _MAX_KNOWN_ACKS:
+            self._acked.popitem(last=False)
+        self._connection.send_system_message({"type": "ack", "ackId": ack_id, "success": True})
+
+    def _send_error_ack(self, ack_id: int, name: str, message: str) -> None:
+        error = {"name": name, "message": message}
+        self._connection.send_system_message({"type": "ack", "ackId": ack_id, "success": False, "error": error})
+
+
+async def forward_event(
+    connection: ClientConnection, events: HubEvents, subject: EventSubject, event: str, data_type: DataType, data: bytes
+) -> None:
+    """Send a message to the event handler and its response to the client; a rejection closes the connection."""
+    try:
+        response = await events.user_event(event, subject, _TYPES[data_type], data)
+    except UpstreamError:
+        connection.close(POLICY, "the event handler does not respond")
+        return
+    if not 200 <= response.status < 300:  # noqa: PLR2004  any 2xx
+        connection.close(POLICY, "the event handler rejects the message")
+        return
+    if "ce-connectionstate" in response.headers:
+        connection.state = subject.state = response.headers["ce-connectionstate"]
+        expiry = parse_state_expiry(connection.state)
+        if expiry is not None:
+            connection.close_at(expiry)
+    if response.body:
+        connection.send(Payload(response.body, _data_type(response)))
+
+
+def _data_type(response: HandlerResponse) -> DataType:
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    for data_type, name in _TYPES.items():
+        if media_type == name.partition(";")[0]:
+            return data_type
+    return DataType.BINARY
 
 
 async def serve_client(

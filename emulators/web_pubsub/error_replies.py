@@ -1,4 +1,4 @@
-"""Error replies as RFC 9457 problem documents, with the security headers of every reply."""
+"""Error replies as RFC 9457 problem documents, also to invalid WebSocket handshakes (RFC 6455 section 4.2.1)."""
 
 import re
 import uuid
@@ -8,9 +8,13 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import orjson
+from websockets.exceptions import HeaderLineTooLong, InvalidMethod, RequestLineTooLong, TooManyHeaders
+from websockets.http11 import Request
+from websockets.server import ServerProtocol
 
 from emulators.web_pubsub.asgi import RawHeaders
-from shared.errors import Kind, WorkspaceError
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.observability.logs import fields, get_logger
 
 _STATUSES: Final = {
     Kind.INVALID: HTTPStatus.BAD_REQUEST,
@@ -33,6 +37,9 @@ _SECURITY_HEADERS: Final = {
 _TYPE_BASE: Final = "urn:oi:problem:"
 _RETRY_AFTER_SECONDS: Final = 5
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+_LOGGER = get_logger("http")
+_VERSION: Final = "13"
+_SWITCHING: Final = 101
 
 
 @dataclass(slots=True)
@@ -108,3 +115,45 @@ def _headers_of(error: WorkspaceError) -> dict[str, str]:
             return {"Retry-After": str(_RETRY_AFTER_SECONDS)}
         case _:
             return {}
+
+
+def find_handshake_error(handshake: Request, protocol: ServerProtocol) -> WorkspaceError | None:
+    """Return the error of a handshake, None if it is valid."""
+    if handshake.headers.get_all("Sec-WebSocket-Version") not in ([], [_VERSION]):
+        detail = f"Unsupported WebSocket version; use {_VERSION}."
+        return WorkspaceError(Kind.UPGRADE_REQUIRED, "UPGRADE_REQUIRED", detail)
+    if protocol.accept(handshake).status_code == _SWITCHING:
+        return None
+    if isinstance(protocol.handshake_exc, InvalidMethod):
+        detail = f"A WebSocket handshake requires GET, not {handshake.method}."
+        return WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET"])
+    return invalid("handshake", str(protocol.handshake_exc))
+
+
+def unreadable_handshake_error(protocol: ServerProtocol) -> WorkspaceError:
+    """Return the error of a request that cannot be parsed as a handshake."""
+    match protocol.handshake_exc:
+        case RequestLineTooLong():
+            return WorkspaceError(Kind.TARGET_TOO_LONG, "URI_TOO_LONG", "The URL of the handshake is too long.")
+        case HeaderLineTooLong() | TooManyHeaders():
+            detail = "The handshake has too many headers, or one of them is too long."
+            return WorkspaceError(Kind.HEADERS_TOO_LARGE, "HEADERS_TOO_LARGE", detail)
+        case _:
+            return invalid("handshake", "must be a request without a body")
+
+
+def build_handshake_reply(error: WorkspaceError, handshake: Request | None) -> EmulatorReply:
+    """Return the error reply, and log it like every request.
+
+    Args:
+        error: the error of the handshake.
+        handshake: None if it could not be parsed.
+    """
+    raw = [] if handshake is None else handshake.headers.raw_items()
+    given_id = request_id((name.lower().encode(), value.encode("utf-8", "surrogateescape")) for name, value in raw)
+    reply = error_reply(error, given_id, close=True)
+    if error.kind is Kind.UPGRADE_REQUIRED:
+        reply.headers["Sec-WebSocket-Version"] = _VERSION
+    method = "GET" if handshake is None else handshake.method
+    _LOGGER.info("request", extra=fields(requestId=given_id, method=method, route="-", status=reply.status))
+    return reply

@@ -1,12 +1,15 @@
-"""Operations of the data plane, by method and path below ``/api/hubs/{hub}``."""
+"""Operations of the data plane, by method and path below ``/api/hubs/{hub}``.
+
+``OPERATIONS`` lists what the emulator supports; authentication and routing belong to the service.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 
-from emulators.web_pubsub.access_tokens import issue_token
 from emulators.web_pubsub.connection import ClientConnection
 from emulators.web_pubsub.data_plane_requests import DataPlaneRequest
 from emulators.web_pubsub.error_replies import EmulatorReply, json_reply
+from emulators.web_pubsub.handshake import issue_token
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.timestamps import now
 

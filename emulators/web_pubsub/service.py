@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import unquote
 
-from emulators.web_pubsub.access_tokens import read_token
 from emulators.web_pubsub.asgi import Message, Receive, Send, read_bearer_token, read_headers, read_origin, read_query
 from emulators.web_pubsub.clients import reject_handshake, serve_client
 from emulators.web_pubsub.data_plane_requests import DataPlaneRequest, read_body
 from emulators.web_pubsub.error_replies import EmulatorReply, error_reply, request_id
 from emulators.web_pubsub.events import HubEvents
+from emulators.web_pubsub.handshake import read_token
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.operations import OPERATIONS, Operation
 from emulators.web_pubsub.settings import ServiceSettings

@@ -14,10 +14,10 @@ from websockets.http11 import Request
 from websockets.protocol import State
 
 from emulators.web_pubsub.asgi import Message
-from emulators.web_pubsub.error_replies import serialize_reply
-from emulators.web_pubsub.handshake_errors import (
+from emulators.web_pubsub.error_replies import (
     build_handshake_reply,
     find_handshake_error,
+    serialize_reply,
     unreadable_handshake_error,
 )
 from shared.errors import WorkspaceError

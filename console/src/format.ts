@@ -1,9 +1,9 @@
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
-/** Whole numbers from here on are not exact, and nobody reads their digits. */
+/** Larger whole numbers are not exact in JavaScript. */
 const LARGE = 1e15;
 const WHOLE = new Intl.NumberFormat("en");
 
-/** 2026-11-21 14:03:09 in the reader's time zone, or the text itself where it is no instant. */
+/** Formats an instant in the reader's time zone: 2026-11-21 14:03:09; returns other text unchanged. */
 export function formatLocalTime(at: string, precise = false): string {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) {
@@ -20,7 +20,7 @@ export function formatCount(value: number): string {
   return WHOLE.format(value === 0 ? 0 : value);
 }
 
-/** A measured value in few digits; one that is too large or too small for them with an exponent. */
+/** Formats a measured value in few digits, with an exponent if it is very large or small. */
 export function formatReading(value: number): string {
   const size = Math.abs(value);
   if (size === 0) {
@@ -50,7 +50,7 @@ export function formatBytes(value: number): string {
   return `${unit === 0 ? left : left.toFixed(1)} ${UNITS[unit]}`;
 }
 
-/** A value of a query's answer as one line of text. */
+/** Formats a value of a query result as one line of text. */
 export function formatPlain(value: unknown): string {
   if (value === null || value === undefined) {
     return "";

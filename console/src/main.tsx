@@ -11,7 +11,7 @@ import { startTheme } from "@/shell/theme.ts";
 
 startTheme();
 start();
-// A sign-in link pasted into a tab that shows the console changes nothing but the part behind the #.
+// A sign-in link pasted into an open console changes only the part of the address after the #.
 window.addEventListener("hashchange", () => {
   const code = takeCode();
   if (code !== undefined) {
@@ -33,11 +33,11 @@ function start(): void {
   }
 }
 
-/** Says why a sign-in was refused beside which the session goes on. */
+/** Shows why a sign-in failed, if the earlier session continues. */
 async function describeRefusal(attempt: Promise<ApiError | undefined>): Promise<void> {
   const refused = await attempt;
   if (refused) {
     const which = [refused.code, refused.requestId].filter(Boolean).join(", ");
-    showToast(`You stay signed in as before: ${refused.detail} (${which})`, "bad");
+    showToast(`You remain signed in as before: ${refused.detail} (${which})`, "bad");
   }
 }

@@ -10,9 +10,9 @@ export interface PageEntry {
   title: string;
   group: "Plant" | "Proof" | "Access";
   icon: IconName;
-  /** All of them are needed to be shown it. */
+  /** Rights that are all required for the page. */
   rights: readonly Right[];
-  /** Where it is there: one of them is needed, too. */
+  /** Rights of which one is required, too. */
   anyRight?: readonly Right[];
   load: () => Promise<{ default: ComponentType<PageProps> }>;
 }
@@ -93,7 +93,7 @@ export const PAGES: readonly PageEntry[] = [
   },
 ];
 
-/** Tells whether some rights open a page. */
+/** Tells whether a caller with these rights may open a page. */
 export function canOpen(page: PageEntry, held: readonly string[]): boolean {
   return hasRights(held, page.rights) && (page.anyRight?.some((right) => held.includes(right)) ?? true);
 }

@@ -71,7 +71,7 @@ test("where the newer text cannot be read yet, nothing is stored and the refusal
 test("a new query takes no other's lookup, and nothing is read to find out", async () => {
   standing(QUERY);
   await expect(storeNew(toDraft(QUERY))).rejects.toThrow("lookup");
-  await expect(storeNew({ ...toDraft(QUERY), lookup: " " })).rejects.toThrow("lookup is needed");
+  await expect(storeNew({ ...toDraft(QUERY), lookup: " " })).rejects.toThrow("lookup is required");
   expect(api.get).not.toHaveBeenCalled();
 });
 

@@ -87,10 +87,10 @@ def test_document_that_was_changed_meanwhile(console: Console) -> None:
     theirs = editor.put(f"{TABLE}/wo-2", params={"partitionKey": line}, json=document | {"state": "theirs"})
     assert theirs.status_code == 200
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("dialog")).to_contain_text("changed meanwhile")
+    expect(page.get_by_role("dialog")).to_contain_text("changed the document")
     console.looks_right("data-changed-meanwhile")
-    page.get_by_role("button", name="Keep my text").click()
-    expect(page.get_by_text("changed meanwhile")).to_have_count(0)
+    page.get_by_role("button", name="Keep my version").click()
+    expect(page.get_by_text("changed the document")).to_have_count(0)
     expect(text).to_have_value(mine)
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("grid")).to_contain_text('"state":"mine"')

@@ -48,14 +48,14 @@ def test_token_of_chosen_rights_is_shown_once(console: Console) -> None:
     expect(page.get_by_role("radio", name=re.compile("30 days"))).to_be_enabled()
     page.get_by_role("radio", name=re.compile("7 days")).check()
     page.get_by_role("button", name="None", exact=True).click()
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("button", name="Create the token").click()
     expect(page.get_by_role("alert")).to_have_text("Choose at least one right.")
     page.get_by_role("treeitem", name="Audit log").click()
     expect(page.get_by_role("treeitem", name=re.compile("^Verify"))).to_have_attribute("aria-checked", "true")
     page.get_by_role("treeitem", name=re.compile("^Verify")).click()
     expect(page.get_by_role("treeitem", name="Audit log")).to_have_attribute("aria-checked", "mixed")
     console.looks_right("keys-token")
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("button", name="Create the token").click()
     page.get_by_text("Copy it now").wait_for()
     console.looks_right("keys-token-made")
     token = secret(page, "Your new token")
@@ -64,7 +64,7 @@ def test_token_of_chosen_rights_is_shown_once(console: Console) -> None:
     who = whoami(console.service, token).json()
     assert (who["principal"], who["accessRights"]) == (VIEWER, ["Workspace.Provenance.Read"])
     page.reload()
-    page.get_by_role("button", name="Make the token").wait_for()
+    page.get_by_role("button", name="Create the token").wait_for()
     assert token not in page.evaluate(EVERYTHING)
 
 
@@ -94,17 +94,17 @@ def test_token_of_a_token_is_capped(console: Console) -> None:
     """Signed in by a link, longer lifetimes cannot be chosen, and the page says why; minutes of one's own work."""
     console.sign_in(VIEWER).open("keys", "Keys and tokens")
     page = console.page
-    expect(page.get_by_role("status")).to_contain_text("sign in with an API key")
+    expect(page.get_by_role("status")).to_contain_text("Sign in with an API key")
     expect(page.get_by_role("radio", name=re.compile("24 hours"))).to_be_disabled()
     page.get_by_role("radio", name=re.compile("Other")).check()
     minutes = page.get_by_role("textbox", name="Minutes")
     for wrong, rule in (("0", "whole minutes"), ("600", "outlive")):
         minutes.fill(wrong)
-        page.get_by_role("button", name="Make the token").click()
+        page.get_by_role("button", name="Create the token").click()
         expect(page.get_by_role("alert")).to_contain_text(rule)
     console.looks_right("keys-token-capped")
     minutes.fill("7")
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("button", name="Create the token").click()
     token = secret(page, "Your new token")
     assert whoami(console.service, token).json()["accessRights"] == sorted(
         whoami(console.service, console.service.key(VIEWER)).json()["accessRights"]
@@ -119,12 +119,12 @@ def test_token_is_revoked(console: Console) -> None:
     page = console.page
     page.get_by_label("Token, or its id").fill("nothing")
     page.get_by_role("button", name="Revoke").click()
-    page.get_by_role("button", name="Revoke it for good").click()
+    page.get_by_role("button", name="Revoke permanently").click()
     expect(page.get_by_role("alert")).to_contain_text("TOKEN_NOT_FOUND")
     page.get_by_label("Token, or its id").fill(token)
     page.get_by_role("button", name="Revoke", exact=True).click()
     console.looks_right("keys-revoke")
-    page.get_by_role("button", name="Revoke it for good").click()
+    page.get_by_role("button", name="Revoke permanently").click()
     expect(page.get_by_text("The token is revoked")).to_be_visible()
     wait_until(lambda: whoami(console.service, token).status_code, lambda status: status == 401)
 
@@ -134,16 +134,16 @@ def test_key_is_made_listed_and_revoked(console: Console, member: str, owner: st
     """A key is made, for somebody else by who manages keys, shown once, used, listed, and revoked after a question."""
     console.sign_in(member).open("keys/keys", "Keys and tokens")
     page, name = console.page, f"dashboard of {owner or member}"
-    page.get_by_role("button", name="Make an API key").click()
-    page.get_by_role("button", name="Make the key").click()
-    expect(page.get_by_role("alert")).to_have_text("Say what the key is for.")
+    page.get_by_role("button", name="Create an API key").click()
+    page.get_by_role("button", name="Create the key").click()
+    expect(page.get_by_role("alert")).to_have_text("Enter a name, such as the key's purpose.")
     page.get_by_label("Name").fill(name)
     if owner:
         page.get_by_label("Belongs to").fill(owner)
     else:
         expect(page.get_by_label("Belongs to")).to_have_count(0)
     console.looks_right(f"keys-new-{member}")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create the key").click()
     key = secret(page, re.compile("Your new API key"))
     assert whoami(console.service, key).json()["principal"] == (owner or member)
     copied(page)
@@ -154,7 +154,7 @@ def test_key_is_made_listed_and_revoked(console: Console, member: str, owner: st
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(page.get_by_role("dialog")).to_contain_text("within 15 seconds")
     console.looks_right(f"keys-key-{member}")
-    page.get_by_role("button", name="Revoke it for good").click()
+    page.get_by_role("button", name="Revoke permanently").click()
     expect(row).to_contain_text("revoked")
     wait_until(lambda: whoami(console.service, key).status_code, lambda status: status == 401)
 
@@ -164,10 +164,10 @@ def test_key_for_nobody_is_told_at_its_field(console: Console) -> None:
     console.expected.append("400")
     console.sign_in().open("keys/keys", "Keys and tokens")
     page = console.page
-    page.get_by_role("button", name="Make an API key").click()
+    page.get_by_role("button", name="Create an API key").click()
     page.get_by_label("Name").fill("for nobody")
     page.get_by_label("Belongs to").fill("nobody@plant-a.example")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create the key").click()
     expect(page.get_by_label("Belongs to")).to_have_attribute("aria-invalid", "true")
 
 

@@ -63,7 +63,7 @@ def test_chart_moves_and_pauses(console: Console) -> None:
     _send(service, {"Pressure": 2}, device="rig-moves")
     expect(fields.get_by_text("2", exact=True)).to_be_visible(timeout=STREAM_MS)
     assert _picture_of(page, "Pressure") == still
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     page.wait_for_function("still => document.querySelector('canvas').toDataURL() !== still", arg=still)
 
 
@@ -106,7 +106,7 @@ def test_stream_that_fell_behind_is_told_and_comes_back(console: Console) -> Non
     expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
     sockets[0].close(code=1013, reason="too slow")
     expect(page.get_by_text("fell behind")).to_be_visible()
-    expect(page.get_by_text("It is open again")).to_be_visible(timeout=STREAM_MS)
+    expect(page.get_by_text("The stream is open again")).to_be_visible(timeout=STREAM_MS)
     assert len(sockets) == 2
     assert "since=" in sockets[1].url
     console.looks_right("overview-dropped")

@@ -88,7 +88,7 @@ def test_an_error_of_the_engine_is_marked_at_its_place(console: Console) -> None
     assert page.evaluate(at) == len("Telemetry\n| where ")
     ask(page, "Telemetry | summarize n = count() by ConnectionLookup, bin(Timestamp, 1m)")
     page.get_by_label("KQL", exact=True).press("Control+Enter")
-    expect(page.get_by_role("region", name="About the result")).to_contain_text("nobody approved this query")
+    expect(page.get_by_role("region", name="About the result")).to_contain_text("this query has no approval")
     expect(page.locator("[data-line]")).to_have_count(0)
     console.looks_right("ad-hoc")
 
@@ -97,7 +97,7 @@ def test_ten_thousand_rows_scroll(console: Console) -> None:
     """A long result draws the rows that are seen, to the last one."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     ask(page, TEN_THOUSAND)
-    page.get_by_label("Most rows").fill("10000")
+    page.get_by_label("Maximum rows").fill("10000")
     run(page)
     table = page.get_by_role("region", name="Rows of the result")
     expect(table).to_contain_text("row 1")

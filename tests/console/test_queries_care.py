@@ -20,7 +20,7 @@ def test_what_nobody_sees_is_shown_before_an_approval(console: Console) -> None:
         page = other.sign_in("approver@plant-a.example").open("queries/turned", "Turned").page
         page.get_by_role("button", name="Approve").click()
         dialog = page.get_by_role("dialog", name=re.compile("Approve"))
-        expect(dialog.get_by_role("status").first).to_contain_text("characters that nobody sees")
+        expect(dialog.get_by_role("status").first).to_contain_text("contains invisible characters")
         expect(dialog.get_by_role("region", name="KQL of Turned")).to_contain_text("// \\u202elevel\\u2066")
         other.looks_right("query-approve-unseen")
         other.stayed_clean()
@@ -59,7 +59,7 @@ def test_two_editors_do_not_overwrite_each_other_unseen(console: Console) -> Non
         first.get_by_role("button", name="Save as a draft").click()
         expect(first.get_by_role("main")).to_contain_text("the first's")
         second.get_by_role("button", name="Save as a draft").click()
-        dialog = second.get_by_role("dialog", name="Somebody else changed the query meanwhile")
+        dialog = second.get_by_role("dialog", name="Another person changed the query")
         expect(dialog).to_contain_text("the first's")
         other.looks_right("query-overtaken")
         # Going back keeps the old state in mind: the next attempt is refused as well.
@@ -82,9 +82,9 @@ def test_an_editor_goes_on_from_the_newer_text(console: Console, service: Servic
     assert editor.put(path, json={**body, "name": "Theirs"}).status_code == 200
     assert admin.post(f"{path}/approve").status_code == 200
     page.get_by_role("button", name="Save as a draft").click()
-    dialog = page.get_by_role("dialog", name="Somebody else changed the query meanwhile")
+    dialog = page.get_by_role("dialog", name="Another person changed the query")
     expect(dialog).to_contain_text("admin@plant-a.example approved it")
-    dialog.get_by_role("button", name="Take the newer text").click()
+    dialog.get_by_role("button", name="Use the newer text").click()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Theirs")
     expect(page.get_by_label("Description", exact=True)).to_have_value("")
     page.get_by_label("Description", exact=True).fill("mine, on theirs")

@@ -34,7 +34,7 @@ def test_a_draft_is_written_by_one_and_approved_by_another(console: Console) -> 
     expect(mine.get_by_role("main")).to_contain_text("You edited it last")
     console.looks_right("query-own-draft")
     mine.get_by_role("tab", name="Run").click()
-    expect(mine.get_by_role("tabpanel")).to_contain_text("A draft does not run")
+    expect(mine.get_by_role("tabpanel")).to_contain_text("A draft cannot run")
     with console.another() as other:
         page = other.sign_in("approver@plant-a.example").open("queries/two-people", "Two people").page
         assert page.get_by_role("button", name="Edit").count() == 0
@@ -71,7 +71,7 @@ def test_what_is_wrong_with_a_draft_stands_at_its_fields(console: Console) -> No
     written(page, "bad-draft", "Bad draft", "Telemetry\n| wherex 1")
     expect(page.locator("[data-line='2'][data-column='1']")).to_be_attached()
     written(page, "pressure-5m", "Pressure again")
-    expect(page.get_by_label("Lookup", exact=True)).to_have_accessible_description(re.compile("another query's"))
+    expect(page.get_by_label("Lookup", exact=True)).to_have_accessible_description(re.compile("another query"))
 
 
 def test_a_query_is_edited_and_removed(console: Console) -> None:
@@ -121,13 +121,13 @@ def test_what_changed_meanwhile_is_not_approved(console: Console, service: Servi
     # The edit comes between the look and the approval.
     assert editor.put(path, json={**body, "kql": f"{KQL} | where readings > 9"}).status_code == 200
     dialog.get_by_role("button", name="Approve").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("nothing was approved")
+    expect(dialog.get_by_role("alert")).to_contain_text("It was not approved")
     expect(dialog.get_by_role("alert")).to_contain_text("PRECONDITION_FAILED")
     expect(dialog.get_by_role("button", name="Approve")).to_be_disabled()
     console.looks_right("query-approve-outdated")
-    dialog.get_by_role("button", name="Look at what stands there now").click()
+    dialog.get_by_role("button", name="Show the current version").click()
     expect(page.get_by_role("main")).to_contain_text("readings > 9")
-    expect(page.get_by_role("main")).to_contain_text("Draft, until somebody else approves it")
+    expect(page.get_by_role("main")).to_contain_text("Draft, until another person approves it")
     page.get_by_role("button", name="Approve").click()
     assert admin.put(path, json=body).status_code == 200
     dialog.get_by_role("button", name="Approve").click()
@@ -150,7 +150,7 @@ def test_an_approver_who_has_looked_again_approves_the_newer_text(console: Conso
     page = console.sign_in("approver@plant-a.example").open("queries/looked-at", "Looked at").page
     assert editor.put(path, json={**body, "kql": f"{KQL} | where readings > 5"}).status_code == 200
     approve(page)
-    page.get_by_role("button", name="Look at what stands there now").click()
+    page.get_by_role("button", name="Show the current version").click()
     expect(page.get_by_role("main")).to_contain_text("readings > 5")
     approve(page)
     expect(page.get_by_role("main")).to_contain_text("approver@plant-a.example")
@@ -170,7 +170,7 @@ def test_what_changed_meanwhile_is_not_deleted(console: Console, service: Servic
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Delete the query").click()
     expect(page.get_by_role("alert")).to_contain_text("nothing was deleted")
-    page.get_by_role("button", name="Look at what stands there now").click()
+    page.get_by_role("button", name="Show the current version").click()
     expect(page.get_by_role("main")).to_contain_text("still of use")
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Delete the query").click()

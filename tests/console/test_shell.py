@@ -69,7 +69,7 @@ def test_page_that_the_token_does_not_open(console: Console) -> None:
     """The address of a page without its rights says which are missing and asks the service for nothing."""
     console.sign_in("viewer@plant-a.example").open("downloads", "Downloads")
     expect(console.page.get_by_role("main")).to_contain_text("Workspace.ColdData.Export")
-    console.open("nothing", "There is no such page")
+    console.open("nothing", "Page not found")
 
 
 def test_keyboard_alone(console: Console) -> None:

@@ -185,7 +185,7 @@ def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"answer": {"state": "another"}}, "no answer to a sign-in"),
+        ({"answer": {"state": "another"}}, "does not belong to a sign-in"),
         ({"nonce": "another"}, "belongs to another sign-in"),
         ({"answer": {"code": "", "error": "access_denied", "error_description": "You said no."}}, "You said no."),
         ({"answer": {"code": "another"}}, "the code is not good"),
@@ -208,7 +208,7 @@ def test_answer_to_nothing_signs_nobody_in(visit: Console) -> None:
     """An address with a code that somebody else made is taken out of the address and refused."""
     page = visit.page
     page.goto(f"{visit.service.url}/console/#code=stolen&state=guessed")
-    expect(page.get_by_role("alert")).to_contain_text("no answer to a sign-in")
+    expect(page.get_by_role("alert")).to_contain_text("does not belong to a sign-in")
     assert "stolen" not in page.url
 
 

@@ -42,7 +42,7 @@ export function isTransition(record: Amendment | Transition): record is Transiti
   return "AmendmentID" in record;
 }
 
-/** An amendment to be made: what the server does not set. */
+/** An amendment to create, without the members that the server sets. */
 export type NewAmendment = Pick<
   Amendment,
   "EntityType" | "EntityID" | "OriginalRecord" | "AmendedRecord" | "ChangedFields" | "ReasonCategory" | "ReasonText"
@@ -51,7 +51,7 @@ export type NewAmendment = Pick<
 /** Either kind of record of a chain of amendments. */
 export type AmendmentRecord = Amendment | Transition;
 
-/** What a query of amendments may ask for. */
+/** Filters of a query of amendments. */
 export interface AmendmentFilters {
   status?: "pending" | "approved" | "rejected" | undefined;
   entityId?: string | undefined;
@@ -60,7 +60,7 @@ export interface AmendmentFilters {
   amendedBy?: string | undefined;
 }
 
-/** Some amendments, and whether there are more. */
+/** A page of amendments; `hasMore` is true if further ones match. */
 export interface AmendmentPage {
   records: readonly AmendmentRecord[];
   hasMore: boolean;
@@ -68,7 +68,7 @@ export interface AmendmentPage {
 
 const AMENDMENTS = "/oi-api/provenance/amendments";
 
-/** Gives amendments and decisions of a scope, newest first; needs Workspace.Amendment.Read. */
+/** Returns amendments and decisions of a scope, newest first; needs Workspace.Amendment.Read. */
 export async function queryAmendments(
   api: Client,
   scopeKey: string,
@@ -90,14 +90,14 @@ export async function fetchEntityChain(
   return toPage(await api.request<AmendmentRecord[]>("GET", `${AMENDMENTS}/chain`, undefined, options));
 }
 
-/** Gives the same as a page that people print. */
+/** Returns the amendments of an entity as a printable HTML page. */
 export async function fetchEntityReport(api: Client, scopeKey: string, entityId: string): Promise<Blob> {
   const options = { query: { scopeKey, entityId }, headers: { Accept: "text/html" } };
   const reply = await api.fetch("GET", `${AMENDMENTS}/chain`, undefined, options);
   return await readBody(reply, () => reply.blob());
 }
 
-/** Gives the reasons that an amendment may name; needs Workspace.Amendment.Read. */
+/** Returns the permitted reason categories of amendments; needs Workspace.Amendment.Read. */
 export async function fetchReasonCategories(api: Client, signal: AbortSignal): Promise<string[]> {
   const path = "/oi-api/provenance/reason-categories";
   return (await api.get<{ categories: string[] }>(path, { signal })).categories;
@@ -108,13 +108,13 @@ export function createAmendment(api: Client, scopeKey: string, made: NewAmendmen
   return api.post<Amendment>(AMENDMENTS, { ...made, ScopeKey: scopeKey }, { headers: { "Idempotency-Key": key } });
 }
 
-/** Approves somebody else's amendment; needs Workspace.Amendment.Approve. */
+/** Approves another person's amendment; needs Workspace.Amendment.Approve. */
 export function approveAmendment(api: Client, scopeKey: string, id: string, key: string): Promise<Transition> {
   const options = { query: { scopeKey }, headers: { "Idempotency-Key": key } };
   return api.post<Transition>(formatPath`/oi-api/provenance/amendments/${id}/approve`, {}, options);
 }
 
-/** Rejects somebody else's amendment; needs Workspace.Amendment.Approve. */
+/** Rejects another person's amendment; needs Workspace.Amendment.Approve. */
 export function rejectAmendment(
   api: Client,
   scopeKey: string,

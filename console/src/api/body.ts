@@ -1,9 +1,9 @@
 import { ApiError, isAbort } from "./problem.ts";
 
 /**
- * Reads the JSON of an answer; undefined where its body is empty.
- * @param needed an empty body is as bad as one that is no JSON
- * @throws ApiError where the body is no JSON, or is cut off
+ * Parses the JSON body of a reply; returns undefined if the body is empty.
+ * @param needed treats an empty body as an error, too
+ * @throws ApiError if the body is not valid JSON, or the connection broke
  */
 export async function readJson<T>(
   reply: Response,
@@ -21,7 +21,7 @@ export async function readJson<T>(
   }
 }
 
-/** Reads the body of an answer; a connection that is cut meanwhile is an ApiError. */
+/** Reads the body of a reply; throws ApiError if the connection breaks. */
 export async function readBody<T>(reply: Response, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
@@ -32,12 +32,12 @@ export async function readBody<T>(reply: Response, read: () => Promise<T>): Prom
 
 function createUnreadableError(reply: Response): ApiError {
   const detail =
-    "The answer is not what the service writes: it is cut short, or something in between, such as a proxy, answered.";
+    "The reply is not valid JSON. It may be incomplete, or a proxy may have replied instead of the service.";
   return createError(reply, "ANSWER_UNREADABLE", detail);
 }
 
 function createConnectionError(reply: Response): ApiError {
-  return createError(reply, "ANSWER_CUT", "The connection was cut while the answer was on its way. Try again.");
+  return createError(reply, "ANSWER_CUT", "The connection broke before the reply was complete. Retry.");
 }
 
 function createError({ status, headers }: Response, code: string, detail: string): ApiError {

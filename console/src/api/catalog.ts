@@ -21,7 +21,7 @@ export interface Surface {
   connections: { id: string; name: string }[];
 }
 
-/** The workspace, with how much it holds. */
+/** The workspace, with counts of its resources. */
 export interface Workspace {
   id: string;
   name: string;
@@ -33,7 +33,7 @@ const WORKSPACE = `query Workspace {
   workspace { id name description stats { connectionCount surfaceCount queryCount } }
 }`;
 
-/** Gives the workspace; needs Workspace.Catalog.Read. */
+/** Returns the workspace; needs Workspace.Catalog.Read. */
 export async function fetchWorkspace(api: Client, signal?: AbortSignal): Promise<Workspace> {
   return (await api.graphql<{ workspace: Workspace }>(WORKSPACE, {}, signal)).workspace;
 }

@@ -5,14 +5,14 @@ import { recordUsage } from "./usage.ts";
 export type QueryValue = string | number | boolean | null | undefined;
 
 export interface RequestOptions {
-  /** Query parameters; those that are null, undefined or empty are left out. */
+  /** Query parameters; null, undefined and empty values are not sent. */
   query?: Record<string, QueryValue>;
   headers?: Record<string, string>;
-  /** Ends the request when it is no longer wanted; the promise then rejects with an AbortError. */
+  /** Aborts the request; the promise then rejects with an AbortError. */
   signal?: AbortSignal;
 }
 
-/** An answer with what stands around its body. */
+/** A reply: status, headers and parsed body. */
 export interface ApiReply<T> {
   status: number;
   headers: Headers;
@@ -20,23 +20,23 @@ export interface ApiReply<T> {
 }
 
 export interface Caller {
-  /** The token to send, undefined where nobody is signed in. */
+  /** The token to send; undefined without a session. */
   token(): string | undefined;
-  /** The workspace's id, which GraphQL addresses name. */
+  /** The workspace's id, part of the GraphQL address. */
   workspace(): string;
-  /** Called when the service no longer takes the token that a request carried. */
+  /** Called if the service rejects the token of a request. */
   refused(error: ApiError, token: string | undefined): void;
 }
 
 const MAX_WAIT_SECONDS = 5;
 const MAX_TRIES = 3;
 
-/** Makes a path with each value percent-encoded: at`/oi-api/downloads/${id}`. */
+/** Formats a path with percent-encoded values: formatPath`/oi-api/downloads/${id}`. */
 export function formatPath(texts: TemplateStringsArray, ...values: (string | number)[]): string {
   return texts.reduce((path, text, index) => path + encodeURIComponent(String(values[index - 1])) + text);
 }
 
-/** Calls the service's public API, of this origin only, as whoever is signed in. */
+/** Client of the service's public API on this origin, with the session's token. */
 export class Client {
   readonly #caller: Caller;
 
@@ -44,7 +44,7 @@ export class Client {
     this.#caller = caller;
   }
 
-  /** Gives the body of a GET; one that is throttled for a few seconds is sent again. */
+  /** Returns the body of a GET; retries if the service throttles it for a few seconds. */
   async get<T>(path: string, options: RequestOptions = {}): Promise<T> {
     return (await this.request<T>("GET", path, undefined, options)).data;
   }
@@ -61,14 +61,14 @@ export class Client {
     await this.request<undefined>("DELETE", path, undefined, options);
   }
 
-  /** Gives status, headers and body; `data` is undefined where the body is empty. */
+  /** Returns status, headers and body; `data` is undefined if the body is empty. */
   async request<T>(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<ApiReply<T>> {
     const reply = await this.fetch(method, path, body, options);
     const data = await readJson<T>(reply, method === "GET" && reply.status === 200);
     return { status: reply.status, headers: reply.headers, data };
   }
 
-  /** Gives the reply itself, for bodies that are no JSON: CSV, Parquet, HTML. Raises ApiError like the others. */
+  /** Returns the Response, for bodies other than JSON: CSV, Parquet, HTML. Throws ApiError like the others. */
   async fetch(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Response> {
     for (let tries = 1; ; tries += 1) {
       const token = this.#caller.token();
@@ -89,7 +89,7 @@ export class Client {
     }
   }
 
-  /** Runs a GraphQL query and gives its data; the first of its errors is raised as an ApiError. */
+  /** Runs a GraphQL query and returns its data; throws the first of its errors as an ApiError. */
   async graphql<T>(query: string, variables: Record<string, unknown> = {}, signal?: AbortSignal): Promise<T> {
     const options = { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) };
     const path = formatPath`/v1/${this.#caller.workspace()}/graphql`;
@@ -152,7 +152,7 @@ function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
     const timer = setTimeout(resolve, seconds * 1000);
     signal?.addEventListener("abort", () => {
       clearTimeout(timer);
-      reject(new DOMException("no longer wanted", "AbortError"));
+      reject(new DOMException("aborted", "AbortError"));
     });
   });
 }

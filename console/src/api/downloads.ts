@@ -1,7 +1,7 @@
 export type DownloadFormat = "csv" | "jsonl" | "parquet";
 export type DownloadStatus = "pending" | "running" | "completed" | "failed" | "cancelled";
 
-/** A file of a download; its link needs no token and lives for minutes. */
+/** A file of a download; its link needs no token and expires after minutes. */
 export interface DownloadFile {
   connection: string;
   url: string;

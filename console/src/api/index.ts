@@ -4,5 +4,5 @@ export { readBody, readJson } from "./body.ts";
 export { type ApiReply, formatPath, type RequestOptions } from "./client.ts";
 export { ApiError, type FieldError, isAbort, isOutdated } from "./problem.ts";
 
-/** The service's API, as whoever is signed in. */
+/** The service's API, called with the session's token. */
 export const api = session.api;

@@ -1,7 +1,7 @@
 import type { Right } from "@/session/rights.ts";
 import { type Client, formatPath } from "./client.ts";
 
-/** Who a credential belongs to, and what it may do. */
+/** The owner of a credential, and its access rights. */
 export interface Identity {
   principal: string | null;
   name: string;
@@ -11,14 +11,14 @@ export interface Identity {
   expiresAt: string | null;
 }
 
-/** A token just issued. */
+/** A new token. */
 export interface IssuedToken {
   Token: string;
   ExpiresAt: string;
   AccessRights: Right[];
 }
 
-/** An API key as it is listed, without its secret. */
+/** An API key in a list, without its secret. */
 export interface ApiKey {
   keyId: string;
   name: string;
@@ -34,7 +34,7 @@ export function fetchIdentity(api: Client, signal?: AbortSignal): Promise<Identi
   return api.get<Identity>("/workspace/api/keys/whoami", signal ? { signal } : {});
 }
 
-/** Who a credential belongs to, and when that was: by the service's clock, or this machine's where it does not say. */
+/** An identity and the time of the reply: the service's clock, or this machine's if the reply has no date. */
 export interface IdentityAt {
   who: Identity;
   now: Date;
@@ -46,12 +46,12 @@ export async function fetchIdentityAt(api: Client): Promise<IdentityAt> {
   return { who: data, now: new Date(Number.isNaN(told) ? Date.now() : told) };
 }
 
-/** An API key just made, with its secret. */
+/** A new API key, with its secret. */
 export interface CreatedKey extends Omit<ApiKey, "lastUsedAt" | "revokedAt"> {
   apiKey: string;
 }
 
-/** What an API key is to be like; what is left out is as the service has it: the caller's, all rights, without end. */
+/** Properties of a new API key. The service's defaults: owned by the caller, all rights, no end. */
 export interface KeyRequest {
   name: string;
   principal?: string;
@@ -61,7 +61,7 @@ export interface KeyRequest {
 
 const KEYS = "/workspace/api/keys";
 
-/** Makes a token; without scopes it carries all rights of the credential that asks. */
+/** Issues a token; without scopes it has all rights of the caller's credential. */
 export function issueToken(api: Client, minutes: number, scopes?: readonly Right[]): Promise<IssuedToken> {
   return api.get<IssuedToken>(`${KEYS}/jwt`, { query: { minutes, scopes: scopes?.join(",") } });
 }
@@ -70,7 +70,7 @@ export async function fetchKeys(api: Client, signal?: AbortSignal): Promise<ApiK
   return (await api.get<{ keys: ApiKey[] }>(KEYS, signal ? { signal } : {})).keys;
 }
 
-/** Makes an API key; with the same idempotency key again the key is made anew under the id that it has. */
+/** Creates an API key. A repeat with the same idempotency key returns a new secret for the same key id. */
 export function createKey(api: Client, wanted: KeyRequest, idempotencyKey: string): Promise<CreatedKey> {
   return api.post<CreatedKey>(KEYS, wanted, { headers: { "Idempotency-Key": idempotencyKey } });
 }

@@ -20,14 +20,14 @@ const SURFACES = `query Surfaces($after: String) {
   }
 }`;
 
-/** Gives every connection, in order of their lookups; needs Workspace.Catalog.Read. */
+/** Returns every connection, ordered by lookup; needs Workspace.Catalog.Read. */
 export function fetchConnections(api: Client, signal?: AbortSignal): Promise<Connection[]> {
   return fetchAllPages(async (after) => {
     return (await api.graphql<{ connections: Page<Connection> }>(CONNECTIONS, { after }, signal)).connections;
   });
 }
 
-/** Gives every surface, in order of their lookups; needs Workspace.Catalog.Read. */
+/** Returns every surface, ordered by lookup; needs Workspace.Catalog.Read. */
 export function fetchSurfaces(api: Client, signal?: AbortSignal): Promise<Surface[]> {
   return fetchAllPages(
     async (after) => (await api.graphql<{ surfaces: Page<Surface> }>(SURFACES, { after }, signal)).surfaces,

@@ -1,4 +1,4 @@
-/** One failing field of a request, as the service names it. */
+/** An invalid field of a request, by the service's name. */
 export interface FieldError {
   field: string;
   message: string;
@@ -14,17 +14,17 @@ interface ProblemDetails {
   members?: Record<string, unknown>;
 }
 
-/** What the service refused and why. `code` is stable and to branch on; `detail` is for people. */
+/** Error reply of the service. Programs use the stable `code`; `detail` is for people. */
 export class ApiError extends Error {
-  /** HTTP status; 0 where no answer came. */
+  /** HTTP status; 0 without a reply. */
   readonly status: number;
   readonly code: string;
   readonly detail: string;
   readonly requestId: string;
   readonly errors: readonly FieldError[];
-  /** When to ask again, where the service says so. */
+  /** Seconds until a retry, if the reply has them. */
   readonly retryAfterSeconds: number | undefined;
-  /** The whole problem document, for the members that belong to a code. */
+  /** The whole problem document; some codes have members of their own. */
   readonly members: Readonly<Record<string, unknown>>;
 
   constructor(told: ProblemDetails) {
@@ -39,20 +39,20 @@ export class ApiError extends Error {
     this.members = told.members ?? {};
   }
 
-  /** The message of a field, by its name, undefined where it is not among those that fail. */
+  /** Returns the message of an invalid field; undefined if the field is valid. */
   fieldMessage(field: string): string | undefined {
     return this.errors.find((error) => error.field === field)?.message;
   }
 }
 
-/** Reads the error that a reply tells of; a reply that is no problem document still gives one. */
+/** Converts an error reply to an ApiError, with or without a problem document. */
 export async function readProblem(reply: Response): Promise<ApiError> {
   const members = await readDocument(reply);
   const wait = Number(reply.headers.get("retry-after"));
   return new ApiError({
     status: reply.status,
     code: toText(members.code) || `HTTP_${reply.status}`,
-    detail: toText(members.detail) || toText(members.title) || `The service answered ${reply.status}.`,
+    detail: toText(members.detail) || toText(members.title) || `The service replied with status ${reply.status}.`,
     requestId: reply.headers.get("x-request-id") ?? toText(members.traceId),
     errors: toFieldErrors(members.errors),
     ...(wait > 0 ? { retryAfterSeconds: wait } : {}),
@@ -60,21 +60,21 @@ export async function readProblem(reply: Response): Promise<ApiError> {
   });
 }
 
-/** The error of a request that got no answer. */
+/** Creates the error of a request without a reply. */
 export function createUnreachableError(): ApiError {
   return new ApiError({
     status: 0,
     code: "UNREACHABLE",
-    detail: "The service does not answer. Check that it runs and that this machine reaches it, then try again.",
+    detail: "The service does not respond. Check that it runs and that this machine can reach it, then try again.",
   });
 }
 
-/** Whether nothing was done because somebody else changed the thing after it was read. */
+/** Tells whether the service rejected a write because the resource changed since it was read. */
 export function isOutdated(error: unknown): error is ApiError {
   return error instanceof ApiError && error.code === "PRECONDITION_FAILED";
 }
 
-/** Tells an error that means "no longer wanted" from every other. */
+/** Tells whether an error is the abort of a request. */
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }

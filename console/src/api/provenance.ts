@@ -23,11 +23,11 @@ export interface AuditEvent {
   Hash: string;
 }
 
-/** An audit event to be written: what the server does not set. */
+/** An audit event to write, without the members that the server sets. */
 export type NewEvent = Pick<AuditEvent, "ActionType" | "EntityType" | "EntityID"> &
   Partial<Pick<AuditEvent, "NodeID" | "BeforeState" | "AfterState" | "Name" | "Description">>;
 
-/** What a verification found. */
+/** Result of a verification. */
 export interface Verdict {
   Valid: boolean | null;
   ChainValid: boolean;
@@ -50,7 +50,7 @@ export interface SignedCheckpoint {
   signedNote: string;
 }
 
-/** What a query may ask for. */
+/** Filters of a query of records. */
 export interface Filters {
   actionType?: string | undefined;
   entityType?: string | undefined;
@@ -67,16 +67,16 @@ export interface Window extends Filters {
   limit: number;
 }
 
-/** What a query gave. */
+/** A page of records. */
 export interface RecordPage {
   records: readonly JsonObject[];
-  /** Further matches of the same filters and window exist. */
+  /** True if the same filters and window match further records. */
   hasMore: boolean;
 }
 
 const EVENTS = "/oi-api/provenance/events";
 
-/** Gives records of a chain, newest first; needs Workspace.Provenance.Read. */
+/** Returns records of a chain, newest first; needs Workspace.Provenance.Read. */
 export async function queryRecords(
   api: Client,
   chain: ChainName,
@@ -88,7 +88,7 @@ export async function queryRecords(
   return { records: answer.data, hasMore: isPrefix(answer.headers) };
 }
 
-/** Walks a chain from its first record to its last; needs Workspace.Provenance.Verify. */
+/** Verifies a chain from its first record to its last; needs Workspace.Provenance.Verify. */
 export function verifyChain(api: Client, chain: ChainName, signal: AbortSignal, recordId?: string): Promise<Verdict> {
   const { target, scopeKey } = toChainQuery(chain);
   const body = { ...(scopeKey ? { ScopeKey: scopeKey } : {}), ...(recordId ? { RecordID: recordId } : {}) };
@@ -102,7 +102,7 @@ export function writeEvent(api: Client, chain: ChainName, event: NewEvent, key: 
   return api.post<AuditEvent>(EVENTS, body, { query: { target }, headers: { "Idempotency-Key": key } });
 }
 
-/** Gives an export as it streams, oldest first; needs Workspace.Provenance.Export. */
+/** Returns an export as a stream, oldest first; needs Workspace.Provenance.Export. */
 export function exportRecords(
   api: Client,
   chain: ChainName,
@@ -112,12 +112,12 @@ export function exportRecords(
   return api.fetch("GET", `${EVENTS}/export`, undefined, { query: { ...asked, ...toChainQuery(chain) }, signal });
 }
 
-/** Tells whether an answer is a prefix of what matches. */
+/** Tells whether an export contains only the first of the matching records. */
 export function isPrefix(headers: Headers): boolean {
   return headers.get("x-provenance-has-more") === "true";
 }
 
-/** Gives the newest checkpoint of a chain, null where none was signed yet; needs Workspace.Provenance.Read. */
+/** Returns the newest checkpoint of a chain, null if none was signed yet; needs Workspace.Provenance.Read. */
 export async function fetchNewestCheckpoint(
   api: Client,
   chain: ChainName,
@@ -133,7 +133,7 @@ export async function fetchNewestCheckpoint(
   }
 }
 
-/** Where a record's proof comes from: the service's own routes. */
+/** Creates the sources of a record's proof from the service's routes. */
 export function createProofSources(api: Client, chain: ChainName, signal: AbortSignal): Sources {
   const prove = (query: Record<string, number>) =>
     nullIfInvalid(async () => {

@@ -5,7 +5,7 @@ export interface QueryParameter {
   default?: unknown;
 }
 
-/** Who released a query, and when. */
+/** The approver of a query, and the time. */
 export interface Approval {
   approvedBy: string;
   approvedAt: string;
@@ -13,7 +13,7 @@ export interface Approval {
 
 /** A warm query as `GET /oi-api/warm-queries` lists it. */
 export interface WarmQuery {
-  /** Names this state of the definition, for If-Match. */
+  /** ETag of the definition, for If-Match. */
   etag: string;
   lookup: string;
   apiPath: string | null;
@@ -23,22 +23,22 @@ export interface WarmQuery {
   kql: string;
   parameters: QueryParameter[];
   cacheSeconds: number;
-  /** Columns that it gives, null until the engine was asked. */
+  /** Columns of the result; null until the first run. */
   schema: { columns: QueryColumn[] } | null;
   createdAt: string;
   updatedAt: string;
-  /** Who wrote it last, and so does not approve it. */
+  /** The last editor, who cannot approve the query. */
   editedBy: string;
   approval: Approval | null;
 }
 
-/** A column of an answer, with the Kusto name of its type. */
+/** A result column, with the Kusto name of its type. */
 export interface QueryColumn {
   name: string;
   type: string;
 }
 
-/** The answer to a query, warm or ad hoc. */
+/** The result of a query, warm or ad hoc. */
 export interface QueryResult {
   query: string;
   executedAt: string;
@@ -47,7 +47,7 @@ export interface QueryResult {
   rowCount: number;
   truncated: boolean;
   executionTimeMs: number;
-  /** Whether the rows were kept from an earlier run; there where the query lets answers be kept. */
+  /** Whether the rows are from the cache; present if the query permits caching. */
   fromCache?: boolean;
   asOf?: string;
   governance: { queryApprovedBy: string | null; queryApprovedAt: string | null };

@@ -1,9 +1,9 @@
 import type { Client } from "./client.ts";
 
-/** What may be done with a table's documents. */
+/** An operation on a table's documents. */
 export type Verb = "list" | "read" | "create" | "replace" | "delete";
 
-/** A container whose documents are published, with the verbs that it publishes and the caller may use. */
+/** A container with published documents, and the verbs available to the caller. */
 export interface Table {
   store: string;
   database: string;
@@ -13,7 +13,7 @@ export interface Table {
   verbs: ReadonlySet<Verb>;
 }
 
-/** A container of a database, as `GET /oi-api/data-stores/{database}/containers` lists it. */
+/** A container of a database, from `GET /oi-api/data-stores/{database}/containers` lists it. */
 export interface Container {
   name: string;
   partitionKeyPath: string;
@@ -25,7 +25,7 @@ export interface Container {
 /** A document of a table. */
 export type Document = Record<string, unknown>;
 
-/** Some documents of a list. */
+/** A page of documents. */
 export interface DocumentPage {
   documents: Document[];
   count: number;
@@ -41,7 +41,7 @@ const VERBS: readonly Verb[] = ["list", "read", "create", "replace", "delete"];
 const OF_ALL: Record<string, Verb> = { get: "list", post: "create" };
 const OF_ONE: Record<string, Verb> = { get: "read", put: "replace", delete: "delete" };
 
-/** Gives the tables that the caller may use, which the API's own description names. */
+/** Returns the tables available to the caller, from the OpenAPI document. */
 export async function fetchTables(api: Client, signal?: AbortSignal): Promise<Table[]> {
   return tablesFromPaths((await api.get<{ paths: Paths }>("/oi-api/openapi", signal ? { signal } : {})).paths);
 }

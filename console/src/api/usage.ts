@@ -1,31 +1,31 @@
-/** Where the caller stands against its limit, as the latest reply told. */
+/** The caller's use of its rate limit, from the latest reply. */
 export interface Usage {
-  /** Requests in any window. */
+  /** Requests allowed in each window. */
   limit: number;
   windowSeconds: number;
-  /** Requests that are left now. */
+  /** Requests that remain now. */
   remaining: number;
-  /** Until the window gives back something. */
+  /** Seconds until the window frees requests. */
   resetSeconds: number;
-  /** When the reply came. */
+  /** Time of the reply. */
   at: Date;
 }
 
 let latest: Usage | undefined;
 const listeners = new Set<() => void>();
 
-/** Where the caller stands; undefined before the first reply that tells. */
+/** Returns the caller's usage; undefined before the first reply with rate-limit headers. */
 export function getUsage(): Usage | undefined {
   return latest;
 }
 
-/** Calls a listener after each change; gives what ends that. */
+/** Calls a listener after each change; returns the function that unsubscribes it. */
 export function subscribeToUsage(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** Takes what a reply tells by RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10). */
+/** Records the usage in a reply's RateLimit and RateLimit-Policy headers (draft-ietf-httpapi-ratelimit-headers-10). */
 export function recordUsage(headers: Headers): void {
   const policy = parseParameters(headers.get("RateLimit-Policy"));
   const standing = parseParameters(headers.get("RateLimit"));
@@ -35,7 +35,7 @@ export function recordUsage(headers: Headers): void {
   }
 }
 
-/** Forgets where somebody stood who is signed in no more. */
+/** Clears the usage of a session that has ended. */
 export function clearUsage(): void {
   setUsage(undefined);
 }
@@ -47,7 +47,7 @@ function setUsage(now: Usage | undefined): void {
   }
 }
 
-/** The numeric parameters of the one item of a header: `"default";q=600;w=60`. */
+/** Parses the numeric parameters of a header with one item: `"default";q=600;w=60`. */
 function parseParameters(header: string | null): Partial<Record<string, number>> {
   const found = (header ?? "").matchAll(/;\s*([a-z]+)=(\d{1,15})/g);
   return Object.fromEntries([...found].map((part) => [part[1], Number(part[2])]));

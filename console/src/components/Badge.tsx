@@ -9,12 +9,12 @@ interface Props {
   children: ComponentChildren;
 }
 
-/** A short word about a thing. */
+/** A short label. */
 export function Badge({ tone = "neutral", children }: Props) {
   return <span class={joinClasses(css.badge, css[tone])}>{children}</span>;
 }
 
-/** A state: a shape and a word, so that nobody needs to tell colours apart. */
+/** A state as a shape and a word, readable without colours. */
 export function Status({ tone = "neutral", children }: Props) {
   return (
     <span class={joinClasses(css.status, css[`is-${tone}`])}>

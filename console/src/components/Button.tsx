@@ -5,14 +5,14 @@ import { Icon, type IconName } from "./Icon.tsx";
 
 interface Props {
   children?: ComponentChildren;
-  /** `primary` once a view at most; `danger` for what cannot be taken back; `quiet` in rows and headers. */
+  /** `primary` at most once in a view; `danger` for irreversible actions; `quiet` in rows and headers. */
   kind?: "primary" | "plain" | "danger" | "quiet";
   type?: "button" | "submit";
   icon?: IconName;
-  /** Needed where there is an icon alone. */
+  /** Required for a button with only an icon. */
   label?: string;
   disabled?: boolean;
-  /** Work is under way: the button stays where it is and takes no click. */
+  /** Disables the button during work, without moving it. */
   busy?: boolean;
   /** As wide as its container. */
   wide?: boolean;

@@ -9,16 +9,16 @@ import { escapeInvisible } from "./invisible.ts";
 /** A line of a chart. */
 export interface Series {
   label: string;
-  /** As many as there are times; null leaves a gap, undefined is no point of this line, which goes on past it. */
+  /** One value for each time; null draws a gap, undefined connects the neighbouring points. */
   values: readonly (number | null | undefined)[];
 }
 
 interface Props {
-  /** What the chart shows, in a sentence; a table beside it gives the numbers to who cannot see it. */
+  /** Description of the chart, for screen readers; a table has the numbers. */
   label: string;
   /** Seconds since 1970, ascending. */
   times: readonly number[];
-  /** A dozen at most are told apart: six colours, whole and dashed. */
+  /** At most twelve can be distinguished: six colours, solid and dashed. */
   series: readonly Series[];
   unit?: string;
   height?: number;

@@ -4,9 +4,9 @@ import { showToast } from "./toasts.ts";
 import { VisibleText } from "./VisibleText.tsx";
 
 interface Props {
-  /** What is shown and copied. */
+  /** Text to show and copy. */
   code: string;
-  /** What it is, for screen readers: "KQL of the query". */
+  /** Description for screen readers: "KQL of the query". */
   label: string;
 }
 
@@ -17,12 +17,12 @@ export function CodeBlock({ code, label }: Props) {
       await navigator.clipboard.writeText(code);
       showToast("Copied");
     } catch {
-      showToast("The browser does not let this page copy; select the text instead", "bad");
+      showToast("The browser blocked copying; select the text instead", "bad");
     }
   };
   return (
     <div class={css.block}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must reach a scrolling area */}
       <section tabIndex={0} aria-label={label}>
         <pre>
           <code>

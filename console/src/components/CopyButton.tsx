@@ -3,7 +3,7 @@ import { showToast } from "./toasts.ts";
 
 interface Props {
   text: string;
-  /** What is copied: "SHA-256 of pump-rig". */
+  /** Description of the text: "SHA-256 of pump-rig". */
   of: string;
 }
 
@@ -14,7 +14,7 @@ export function CopyButton({ text, of }: Props) {
       await navigator.clipboard.writeText(text);
       showToast("Copied");
     } catch {
-      showToast("The browser does not let pages copy. Select the text instead.", "bad");
+      showToast("The browser blocked copying. Select the text instead.", "bad");
     }
   };
   return <Button kind="quiet" icon="copy" label={`Copy ${of}`} onClick={() => void copy()} />;

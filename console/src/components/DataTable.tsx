@@ -11,29 +11,29 @@ import { VisibleText } from "./VisibleText.tsx";
 import { computeSlice, scrollToShow } from "./virtual.ts";
 
 interface Props<Row> {
-  /** What the rows are, for screen readers. */
+  /** Description of the rows, for screen readers. */
   label: string;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   /** Unique and stable. */
   rowKey: (row: Row, index: number) => string;
-  /** Called with a row that was clicked, or on which Enter was pressed; rows can be selected then. */
+  /** Called with a clicked row, or on Enter; makes rows selectable. */
   onOpen?: (row: Row) => void;
-  /** Shown in place of rows where there are none. */
+  /** Shown if there are no rows. */
   empty?: ComponentChildren;
-  /** Most pixels of height; longer tables scroll. */
+  /** Maximum height in pixels; longer tables scroll. */
   height?: number;
   sorting?: Sorting;
-  /** Tells the row that is open beside the table. */
+  /** Tells whether a row is open in a panel. */
   selected?: ((row: Row) => boolean) | undefined;
-  /** Called when the reader comes near the last row, for lists that are read page by page. */
+  /** Called when the reader scrolls near the last row, to load the next page. */
   onEnd?: () => void;
 }
 
 const ROW = 32;
 const HEAD = 33;
 
-/** A table of any length: it draws the rows that are seen, sorts by its heads, and is used by the keyboard. */
+/** A table of any length. It draws only visible rows, sorts by column, and supports the keyboard. */
 export function DataTable<Row>(props: Props<Row>) {
   const { label, columns, rows, rowKey, onOpen, empty, height = 560, sorting, selected, onEnd } = props;
   const [by, setBy] = useState(sorting);
@@ -43,7 +43,7 @@ export function DataTable<Row>(props: Props<Row>) {
   const id = useId();
   const ordered = useMemo(() => sortRows(rows, columns, by), [rows, columns, by]);
   const drawn = computeSlice(ordered.length, ROW, top, height);
-  // Rows that are added at the end leave the active one where it is.
+  // New rows at the end do not move the active row.
   useEffect(() => setActive(-1), [rows[0]]);
   const atEnd = drawn.end === ordered.length;
   useEffect(() => {
@@ -76,13 +76,13 @@ export function DataTable<Row>(props: Props<Row>) {
     ? ({ role: "grid", "aria-rowcount": ordered.length + 1, ...current } as const)
     : ({ role: "region" } as const);
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: its role is in what is spread
+    // biome-ignore lint/a11y/noStaticElementInteractions: the spread attributes contain its role
     // biome-ignore lint/a11y/useAriaPropsSupportedByRole: as above
     <div
       ref={box}
       class={css.box}
       style={{ maxHeight: `${height}px` }}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must reach a scrolling area
       tabIndex={0}
       {...boxed}
       aria-label={label}
@@ -208,7 +208,7 @@ function Spacer({ height }: { height: number }) {
   return height > 0 ? <tr class={css.room} style={{ height: `${height}px` }} /> : null;
 }
 
-/** Gives the row that a key leads to, undefined where it is no key of the table. */
+/** Returns the row to move to on a key; undefined for other keys. */
 function findTarget(key: string, active: number, page: number, rows: number): number | undefined {
   const steps: Record<string, number> = {
     ArrowDown: active + 1,

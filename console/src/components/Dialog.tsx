@@ -6,7 +6,7 @@ import { VisibleText } from "./VisibleText.tsx";
 
 interface Props {
   title: string;
-  /** Called by Escape, the cross, and a click outside; the owner then stops showing the dialog. */
+  /** Called by Escape, the cross, and a click outside; the owner must then remove the dialog. */
   onClose: () => void;
   children: ComponentChildren;
   /** Buttons at the bottom right, the main one last. */
@@ -14,7 +14,7 @@ interface Props {
   wide?: boolean;
 }
 
-/** A modal dialog; shown as long as it is rendered. Focus goes in, and back to where it was. */
+/** A modal dialog. It takes the focus, and restores it at the end. */
 export function Dialog({ title, onClose, children, actions, wide = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();

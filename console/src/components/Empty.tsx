@@ -3,13 +3,13 @@ import css from "./Empty.module.css";
 
 interface Props {
   title: string;
-  /** Says what to do next. */
+  /** The next step. */
   children: ComponentChildren;
-  /** A button that does it. */
+  /** A button for the next step. */
   action?: ComponentChildren;
 }
 
-/** There is nothing to show, and what to do about that. */
+/** A placeholder for an empty view, with the next step. */
 export function Empty({ title, children, action }: Props) {
   return (
     <div class={css.empty}>

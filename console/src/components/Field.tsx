@@ -5,12 +5,12 @@ import css from "./Field.module.css";
 
 interface Common {
   label: string;
-  /** What to enter, in a few words; stands below. */
+  /** Short help, below the input. */
   hint?: string;
-  /** What is wrong with the value; `error.of("field")` of an ApiError fits. */
+  /** Error message, such as `error.fieldMessage("field")` of an ApiError. */
   error?: string | undefined;
   disabled?: boolean;
-  /** The label is said but not shown, in toolbars. */
+  /** Hides the label from view, in toolbars; screen readers read it. */
   hideLabel?: boolean;
 }
 
@@ -68,7 +68,7 @@ interface FieldProps extends Common {
   mono?: boolean;
 }
 
-/** A line of text. */
+/** An input for one line of text. */
 export function Field({
   value,
   onInput,
@@ -103,7 +103,7 @@ interface TextAreaProps extends Common {
   mono?: boolean;
 }
 
-/** Some lines of text. */
+/** An input for several lines of text. */
 export function TextArea({ value, onInput, rows = 4, mono, ...common }: TextAreaProps) {
   return (
     <Frame {...common}>
@@ -127,7 +127,7 @@ interface SelectProps<V extends string> extends Common {
   onChange: (value: V) => void;
 }
 
-/** One of a few values. */
+/** A choice of one value. */
 export function Select<V extends string>({ value, options, onChange, ...common }: SelectProps<V>) {
   return (
     <Frame {...common}>
@@ -156,7 +156,7 @@ interface CheckboxProps {
   disabled?: boolean;
 }
 
-/** Yes or no. */
+/** A checkbox with its label. */
 export function Checkbox({ label, checked, onChange, disabled = false }: CheckboxProps) {
   return (
     <label class={css.check}>

@@ -29,7 +29,7 @@ export type IconName = keyof typeof PATHS;
 
 interface Props {
   name: IconName;
-  /** Said to screen readers; without it the icon is decoration. */
+  /** Text for screen readers; without it the icon is decoration. */
   label?: string;
 }
 
@@ -37,7 +37,7 @@ interface Props {
 export function Icon({ name, label }: Props) {
   const said = label === undefined ? { "aria-hidden": true as const } : { role: "img" as const, "aria-label": label };
   return (
-    // biome-ignore lint/a11y/noSvgWithoutTitle: the name is said by aria-label, or the icon is hidden
+    // biome-ignore lint/a11y/noSvgWithoutTitle: aria-label contains the name, or the icon is hidden
     <svg width="16" height="16" viewBox="0 0 16 16" {...said}>
       <path
         d={PATHS[name]}

@@ -5,11 +5,11 @@ import css from "./JsonDiff.module.css";
 import { LongText, VisibleText } from "./VisibleText.tsx";
 
 interface Props {
-  /** Undefined where there was nothing. */
+  /** Undefined if there was no earlier state. */
   before: unknown;
-  /** Undefined where nothing is left. */
+  /** Undefined if there is no later state. */
   after: unknown;
-  /** Shows what did not change, too; the reader can switch it. */
+  /** Shows unchanged fields, too; the reader can switch it. */
   all?: boolean;
 }
 
@@ -67,7 +67,7 @@ export function JsonDiff({ before, after, all = false }: Props) {
   );
 }
 
-/** A value as JSON; a text of several lines as it is, for people to compare. */
+/** Formats a value as JSON, but a text of several lines unchanged. */
 function formatValue(value: unknown): string {
   if (value === undefined) {
     return "";

@@ -6,11 +6,11 @@ import type { Resource } from "./useResource.ts";
 interface Props<T> {
   resource: Resource<T>;
   children: (data: T) => ComponentChildren;
-  /** Rows of the outline that stands until there are data. */
+  /** Rows of the loading placeholder. */
   rows?: number;
 }
 
-/** Shows a resource: its outline, then its data; an error with a way to try again, above data that were there. */
+/** Shows a resource: a placeholder, then its data; an error has a retry button, above any earlier data. */
 export function Loaded<T>({ resource, children, rows = 5 }: Props<T>) {
   const { data, error, loading, reload } = resource;
   return (

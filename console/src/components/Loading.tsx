@@ -1,12 +1,12 @@
 import css from "./Loading.module.css";
 
 interface Props {
-  /** What is on its way, for screen readers. */
+  /** Description for screen readers. */
   label?: string;
   rows?: number;
 }
 
-/** The outline of rows to come. */
+/** A placeholder for rows that are loading. */
 export function Loading({ label = "Loading", rows = 5 }: Props) {
   return (
     <div class={css.loading} role="status" aria-label={label}>

@@ -13,7 +13,7 @@ interface Props {
 
 const ICONS = { info: "info", good: "check", warn: "warning", bad: "error" } as const;
 
-/** Something to know about what is on the page. */
+/** A message about the page's content. */
 export function Notice({ kind = "info", title, children }: Props) {
   return (
     <div class={joinClasses(css.notice, css[kind])} role={kind === "bad" ? "alert" : "status"}>
@@ -27,15 +27,15 @@ export function Notice({ kind = "info", title, children }: Props) {
 }
 
 interface ErrorProps {
-  /** Whatever was thrown. */
+  /** The thrown error. */
   error: unknown;
-  /** Shows a button that tries again. */
+  /** Shows a retry button. */
   onRetry?: () => void;
-  /** Stands for what the service said where that stands elsewhere already. */
+  /** Text instead of the service's message, if the page shows that elsewhere. */
   instead?: string | undefined;
 }
 
-/** What went wrong: what the service said, the fields that fail, the code, and the request's id to ask about. */
+/** An error: the service's message, the invalid fields, the code, and the request's id. */
 export function ErrorNotice({ error, onRetry, instead }: ErrorProps) {
   if (!(error instanceof ApiError)) {
     return <Notice kind="bad" title={error instanceof Error ? error.message : String(error)} />;
@@ -63,7 +63,7 @@ export function ErrorNotice({ error, onRetry, instead }: ErrorProps) {
       </p>
       {onRetry && (
         <Button icon="refresh" onClick={onRetry}>
-          Try again
+          Retry
         </Button>
       )}
     </Notice>

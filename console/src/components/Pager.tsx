@@ -2,14 +2,14 @@ import { Button } from "./Button.tsx";
 import css from "./Pager.module.css";
 
 interface Props {
-  /** What is shown: "1–50 of 312". */
+  /** The current range: "1–50 of 312". */
   text: string;
-  /** Undefined where there is no such page. */
+  /** Undefined if that page does not exist. */
   onPrevious?: (() => void) | undefined;
   onNext?: (() => void) | undefined;
 }
 
-/** Steps through pages. */
+/** Buttons for the previous and next page. */
 export function Pager({ text, onPrevious, onNext }: Props) {
   return (
     <nav class={css.pager} aria-label="Pages">

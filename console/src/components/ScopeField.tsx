@@ -7,11 +7,11 @@ import css from "./ScopeField.module.css";
 interface Props {
   value: string;
   onInput: (value: string) => void;
-  /** Called with a scope that was entered and sent. */
+  /** Called with the submitted scope. */
   onOpen: (scope: string) => void;
 }
 
-/** Asks for a scope; offers those that were opened lately, since the service lists none. */
+/** An input for a scope; suggests recent scopes, because the service has no list of them. */
 export function ScopeField({ value, onInput, onOpen }: Props) {
   const id = useId();
   return (

@@ -3,7 +3,7 @@ import { useId, useRef } from "preact/hooks";
 import css from "./Tabs.module.css";
 
 interface Props<T extends string> {
-  /** What the tabs choose between, for screen readers. */
+  /** Description for screen readers. */
   label: string;
   tabs: readonly { id: T; title: string }[];
   selected: T;

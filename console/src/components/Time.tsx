@@ -7,7 +7,7 @@ interface Props {
   precise?: boolean;
 }
 
-/** An instant in the reader's own time; the exact one in UTC stands in the title. */
+/** An instant in the reader's time zone; the title has the exact time in UTC. */
 export function Time({ at, precise = false }: Props) {
   if (!at) {
     return <span>–</span>;

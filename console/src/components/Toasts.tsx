@@ -5,7 +5,7 @@ import { Icon } from "./Icon.tsx";
 import css from "./Toasts.module.css";
 import { dismiss, subscribeToToasts, type Toast } from "./toasts.ts";
 
-/** Where toasts appear; stands once, in the shell. */
+/** The area for toasts; rendered once, in the shell. */
 export function Toasts() {
   const [toasts, setToasts] = useState<readonly Toast[]>([]);
   useEffect(() => subscribeToToasts(setToasts), []);

@@ -6,13 +6,13 @@ import { Notice } from "./Notice.tsx";
 import { shorten } from "./shorten.ts";
 import css from "./VisibleText.module.css";
 
-/** A stored text: what nobody sees is written out and marked, and it turns the direction of nothing around it. */
+/** A stored text with marked escapes for invisible characters; it cannot change the direction of other text. */
 export function VisibleText({ text }: { text: string }) {
   return (
     <span class={css.seen}>
       {splitPieces(text).map((piece, index) =>
         piece.isInvisible ? (
-          <span key={index} class={css.escape} title="A character that nobody sees">
+          <span key={index} class={css.escape} title="Invisible character">
             {piece.text}
           </span>
         ) : (
@@ -23,7 +23,7 @@ export function VisibleText({ text }: { text: string }) {
   );
 }
 
-/** A stored text that may be long: its beginning, and all of it when asked. */
+/** The beginning of a stored text, with a button to show all of it. */
 export function LongText({ text }: { text: string }) {
   const [all, setAll] = useState(false);
   const beginning = shorten(text);
@@ -42,17 +42,17 @@ export function LongText({ text }: { text: string }) {
   );
 }
 
-/** Warns of texts that hold what nobody sees; nothing where they hold none. */
+/** A warning about invisible characters in texts; renders nothing if there are none. */
 export function InvisibleWarning({ texts }: { texts: readonly string[] }) {
   const found = findInvisible(...texts);
   if (found.length === 0) {
     return null;
   }
   return (
-    <Notice kind="warn" title="The text holds characters that nobody sees">
+    <Notice kind="warn" title="The text contains invisible characters">
       <p>
         {found.slice(0, 12).join(", ")}
-        {found.length > 12 && " and others"}: they can make it look like something else than what runs.
+        {found.length > 12 && " and others"}: the text may look different from its real content.
       </p>
     </Notice>
   );

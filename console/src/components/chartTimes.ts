@@ -4,8 +4,7 @@ const DAY = 86_400;
 const MINUTE = 60;
 
 /**
- * Writes the marks of a time axis in the reader's zone as the rest of the console does: as short as their distance
- * lets them be told apart, with the day at the first mark of each.
+ * Formats the marks of a time axis in the reader's time zone: as short as is unique, with the day at its first mark.
  * @param ticks seconds since 1970, ascending
  * @param step seconds between them
  */
@@ -23,7 +22,7 @@ export function formatTicks(ticks: readonly number[], step: number): string[] {
   });
 }
 
-/** The time that the legend shows for the place under the pointer. */
+/** Formats the time under the pointer, for the legend. */
 export function formatLegendTime(at: number | null | undefined): string {
   return at === null || at === undefined ? "–" : formatLocalTime(new Date(at * 1000).toISOString());
 }

@@ -4,21 +4,21 @@ import { formatExponent, formatReading } from "@/format.ts";
 const LONG = 1e9;
 const DIGITS = 7;
 const PADDING = 20;
-/** Steps that are smaller than this part of the values are lost in a number's digits. */
+/** Smaller steps, relative to the values, exceed a number's precision. */
 const FINEST = 1e-12;
 
-/** A mark of an axis, in as few characters as tell it from the next. */
+/** Formats an axis mark in as few characters as are unique. */
 export function formatMark(value: number): string {
   return Math.abs(value) >= LONG ? formatExponent(value, 5) : formatReading(value);
 }
 
-/** Pixels beside a chart that its marks need. */
+/** Returns the width of axis marks in pixels. */
 export function measureWidth(marks: readonly string[] | null, least: number): number {
   const longest = Math.max(0, ...(marks ?? []).map((text) => text.length));
   return Math.max(least, Math.ceil(longest * DIGITS) + PADDING);
 }
 
-/** Distances that marks may have, the smallest first: 1, 2 and 5 of each power of ten near what fits. */
+/** Lists the possible distances between marks, ascending: 1, 2 and 5 of each suitable power of ten. */
 export function listSteps(lowest: number, highest: number, pixels: number, space: number): number[] {
   const exact = (highest / pixels - lowest / pixels) * space;
   if (!(exact > 0 && Number.isFinite(exact))) {

@@ -1,4 +1,4 @@
-/** Joins the class names that are there. */
+/** Joins class names, without undefined ones. */
 export function joinClasses(...names: (string | false | undefined)[]): string {
   return names.filter(Boolean).join(" ");
 }

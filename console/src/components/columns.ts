@@ -4,23 +4,23 @@ export type ColumnType = "text" | "number" | "time" | "boolean" | "json" | "code
 
 /** A column of a DataTable. */
 export interface Column<Row> {
-  /** Unique; remembered by sorting. */
+  /** Unique; identifies the column for sorting. */
   key: string;
   title: string;
-  /** A word behind the title: a type, a unit. */
+  /** A word after the title, such as a type or unit. */
   note?: string;
-  /** Decides alignment, form and order; `text` when left out. */
+  /** Decides alignment, form and order; the default is `text`. */
   type?: ColumnType;
   value: (row: Row) => unknown;
-  /** Shows something else than the value; sorting still goes by the value. */
+  /** Renders the cell; sorting still uses the value. */
   render?: (row: Row) => ComponentChildren;
   /** Pixels; columns without one share the rest. */
   width?: number;
-  /** False where order means nothing. */
+  /** False if order has no meaning. */
   sortable?: boolean;
 }
 
-/** By what a table is sorted. */
+/** The sorting of a table. */
 export interface Sorting {
   key: string;
   direction: "ascending" | "descending";
@@ -37,12 +37,12 @@ const KUSTO: Record<string, ColumnType> = {
   guid: "code",
 };
 
-/** Gives the column type of a Kusto scalar type. */
+/** Converts a Kusto scalar type to a column type. */
 export function toColumnType(kusto: string): ColumnType {
   return KUSTO[kusto] ?? "text";
 }
 
-/** Gives rows in the order of a column; what is missing comes last either way, equal rows stay as they were. */
+/** Sorts rows by a column, stably; missing values are last in both directions. */
 export function sortRows<Row>(rows: readonly Row[], columns: readonly Column<Row>[], by?: Sorting): readonly Row[] {
   const column = columns.find((each) => each.key === by?.key);
   if (!by || !column) {
@@ -54,7 +54,7 @@ export function sortRows<Row>(rows: readonly Row[], columns: readonly Column<Row
   return keyed.map((each) => each.row);
 }
 
-/** What a click on a column's head leads to: ascending, descending, then the order in which the rows came. */
+/** Returns the sorting after a click on a column's head: ascending, descending, then unsorted. */
 export function toggleSorting(key: string, by?: Sorting): Sorting | undefined {
   if (by?.key !== key) {
     return { key, direction: "ascending" };

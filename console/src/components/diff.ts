@@ -9,7 +9,7 @@ export interface FieldChange {
   after: unknown;
 }
 
-/** Compares two JSON values field by field, nested ones too; fields in the order of `before`, then new ones. */
+/** Compares two JSON values field by field, at every level: fields of `before` first, then new ones. */
 export function diff(before: unknown, after: unknown, path: readonly string[] = []): FieldChange[] {
   const left = listMembers(before);
   const right = listMembers(after);

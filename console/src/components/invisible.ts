@@ -1,13 +1,13 @@
-/** A piece of a text: as it is, or a character that nobody sees, written out. */
+/** A piece of a text: visible text, or an escaped invisible character. */
 export interface Piece {
   text: string;
   isInvisible: boolean;
 }
 
-// Directions, joiners, fillers, controls, halves of pairs; tabs and ends of lines are seen by what they do.
+// Direction marks, joiners, fillers, controls, lone surrogates; tabs and line ends have a visible effect.
 const INVISIBLE = /(?![\t\n]|\r\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Splits a text at the characters that nobody sees, which could let it read otherwise than it is. */
+/** Splits a text at invisible characters, which could disguise its real content. */
 export function splitPieces(text: string): Piece[] {
   const found: Piece[] = [];
   let from = 0;
@@ -21,12 +21,12 @@ export function splitPieces(text: string): Piece[] {
   return from < text.length ? [...found, { text: text.slice(from), isInvisible: false }] : found;
 }
 
-/** A text with what nobody sees written out, for places that hold nothing but text. */
+/** Escapes invisible characters, for places without markup. */
 export function escapeInvisible(text: string): string {
   return text.replace(INVISIBLE, escapeCharacter);
 }
 
-/** The characters in some texts that nobody sees, each once, written out. */
+/** Returns the escaped invisible characters of texts, each once. */
 export function findInvisible(...texts: readonly string[]): string[] {
   return [...new Set(texts.flatMap((text) => [...text.matchAll(INVISIBLE)].map(([each]) => escapeCharacter(each))))];
 }

@@ -1,9 +1,9 @@
-/** Hands a file to the browser's downloads. */
+/** Saves a file by the browser's download. */
 export function saveFile(content: Blob, name: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(content);
   link.download = name;
   link.click();
-  // The download has its own hold on the content once it began.
+  // A running download keeps its own reference to the content.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

@@ -1,7 +1,7 @@
 const MOST_CHARACTERS = 600;
 const MOST_LINES = 14;
 
-/** The beginning of a text that is too long to stand beside others; a short one as it is. */
+/** Shortens a long text for tables; returns a short one unchanged. */
 export function shorten(text: string): string {
   const lines = text.split("\n");
   const short = lines.length > MOST_LINES ? lines.slice(0, MOST_LINES).join("\n") : text;

@@ -1,6 +1,6 @@
 import { session } from "@/session/index.ts";
 
-/** A message that comes and goes. */
+/** A short message that disappears by itself. */
 export interface Toast {
   id: number;
   text: string;
@@ -18,7 +18,7 @@ session.subscribe(() => {
   }
 });
 
-/** Tells of something that was done, or went wrong where no form is left to say so. */
+/** Shows a toast: a completed action, or an error outside any form. */
 export function showToast(text: string, kind: Toast["kind"] = "good"): void {
   last += 1;
   const made: Toast = { id: last, text, kind };

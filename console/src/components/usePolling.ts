@@ -1,20 +1,20 @@
 import { useEffect, useRef } from "preact/hooks";
 import { type Resource, useResource } from "./useResource.ts";
 
-/** What the pause until the next turn is worked out from. */
+/** Input for the length of the next pause. */
 export interface Turn<T> {
   data: T | undefined;
-  /** What the turn before gave. */
+  /** Data of the previous turn. */
   before: T | undefined;
   failed: boolean;
-  /** The pause before this turn, milliseconds; 0 at first. */
+  /** The previous pause in milliseconds; 0 at first. */
   waited: number;
 }
 
 /**
- * Fetches something again and again, as long as the tab is seen; a tab that comes back fetches at once.
+ * Fetches repeatedly while the tab is visible, and at once when it becomes visible again.
  * @param load passes the signal on to the api
- * @param pause gives the milliseconds until the next turn
+ * @param pause returns the milliseconds until the next turn
  */
 export function usePolling<T>(
   load: (signal: AbortSignal) => Promise<T>,
@@ -35,7 +35,7 @@ export function usePolling<T>(
   return resource;
 }
 
-/** Calls back after a while; where the tab is hidden then, as soon as it is seen again. Gives what prevents it. */
+/** Calls back after a delay, but waits while the tab is hidden. Returns the function that cancels it. */
 function callWhenVisible(milliseconds: number, callback: () => void): () => void {
   const due = () => {
     if (document.visibilityState === "visible") {

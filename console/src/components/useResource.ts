@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { isAbort } from "@/api/problem.ts";
 
-/** Something that is fetched. While it is fetched again, the last data stay. */
+/** A fetched resource. A reload keeps the previous data until the new ones arrive. */
 export interface Resource<T> {
   data: T | undefined;
   error: unknown;
@@ -10,8 +10,7 @@ export interface Resource<T> {
 }
 
 /**
- * Fetches something when the component appears and whenever `inputs` change; what is under way then, or when the
- * component goes, is aborted and its answer dropped.
+ * Fetches a resource on mount and on each change of `inputs`; aborts the previous request, also on unmount.
  * @param load passes the signal on to the api
  */
 export function useResource<T>(load: (signal: AbortSignal) => Promise<T>, inputs: readonly unknown[]): Resource<T> {

@@ -1,4 +1,4 @@
-/** The rows to draw of a long list, and the room that those above and below take. */
+/** The visible rows of a long list, and the height of those above and below. */
 export interface Slice {
   /** First row drawn. */
   start: number;
@@ -11,10 +11,10 @@ export interface Slice {
 }
 
 /**
- * Works out which rows of equal height are seen, and a few around them.
+ * Computes the visible rows, all of equal height, and a few around them.
  * @param top pixels scrolled away
- * @param height pixels seen
- * @param spare rows drawn beyond what is seen, on each side
+ * @param height visible pixels
+ * @param spare further rows to draw on each side
  */
 export function computeSlice(count: number, rowHeight: number, top: number, height: number, spare = 8): Slice {
   const first = Math.floor(Math.max(0, top) / rowHeight);
@@ -24,7 +24,7 @@ export function computeSlice(count: number, rowHeight: number, top: number, heig
   return { start, end, before: start * rowHeight, after: (count - end) * rowHeight };
 }
 
-/** Where to scroll so that a row is seen below a head of some height; the same place where it is seen already. */
+/** Returns the scroll position that shows a row below a head; the current one if the row is visible. */
 export function scrollToShow(row: number, rowHeight: number, top: number, height: number, head: number): number {
   const from = row * rowHeight;
   const room = height - head;

@@ -1,19 +1,18 @@
-/** Stretches of time that a window is divided into; about as many as a chart has pixels. */
+/** Number of time bins in a window; about one for each pixel of a chart. */
 export const BINS = 1200;
-/** Beyond those of the window, for clocks that are ahead. */
+/** Further bins after the window, for clocks that are ahead. */
 export const AHEAD = 60;
 const SLOTS = BINS + AHEAD + 1;
 
 /**
- * The lowest and the highest value of each of the last stretches of time, in a ring. However many values come, it takes
- * the same memory; their order does not matter, and one that comes twice changes nothing.
+ * Ring of time bins with the lowest and highest value of each. Memory is constant; order and repeated values do not matter.
  */
 export class Bins {
   readonly #at = new Float64Array(SLOTS).fill(-1);
   readonly #low = new Float64Array(SLOTS);
   readonly #high = new Float64Array(SLOTS);
 
-  /** Takes a value in; one that is older than what its slot holds is left out. */
+  /** Adds a value; ignores it if its slot already contains a newer bin. */
   put(bin: number, value: number): void {
     const slot = bin % SLOTS;
     const held = this.#at[slot] ?? -1;
@@ -27,7 +26,7 @@ export class Bins {
     }
   }
 
-  /** Calls back for each bin of a range that holds something, both ends included, in order. */
+  /** Calls back for each non-empty bin of a range, in order, both ends included. */
   each(first: number, last: number, found: (bin: number, low: number, high: number) => void): void {
     for (let bin = Math.max(0, first); bin <= last; bin += 1) {
       const slot = bin % SLOTS;

@@ -1,17 +1,17 @@
-/** Draws no more often than the screen does, and than is pleasant, however often it is asked to. */
+/** Limits drawing to the screen's rate and a minimum interval. */
 export class Frames {
   #asked = false;
   #last = Number.NEGATIVE_INFINITY;
   #frame = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** @param leastMs between two drawings */
+  /** @param leastMs minimum milliseconds between two drawings */
   constructor(
     readonly draw: () => void,
     readonly leastMs = 100,
   ) {}
 
-  /** Asks for a drawing; until it is there, further requests are the same one. */
+  /** Requests a drawing; ignores requests while one is pending. */
   request(): void {
     if (this.#asked) {
       return;

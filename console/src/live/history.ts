@@ -1,7 +1,7 @@
 import { AHEAD, BINS, Bins } from "./bins.ts";
 import { forEachNumber } from "./fields.ts";
 
-/** A field of a device, as it came over a connection. */
+/** A field of a device, received over a connection. */
 export interface Series {
   /** Its three names, percent-encoded, with slashes between. */
   id: string;
@@ -9,14 +9,14 @@ export interface Series {
   device: string;
   field: string;
   bins: Bins;
-  /** When its newest value was measured, milliseconds since 1970. */
+  /** Time of the newest value, milliseconds since 1970. */
   at: number;
   value: number;
-  /** Milliseconds between two values, on average. */
+  /** Average milliseconds between two values. */
   interval: number;
 }
 
-/** Series beyond these are counted and left out. */
+/** Maximum number of series; further ones are only counted. */
 export const MOST_SERIES = 400;
 const SHARE = 0.1;
 
@@ -27,19 +27,19 @@ interface Impulse {
   Payload: unknown;
 }
 
-/** What a stream brought within a window: every numeric field, thinned out to what a chart can show. */
+/** The numeric fields of a stream within a window, reduced to a chart's resolution. */
 export class History {
   /** Milliseconds of a bin. */
   readonly width: number;
   /** In order of appearance. */
   readonly series: Series[] = [];
-  /** Messages taken in. */
+  /** Messages added. */
   consumed = 0;
-  /** Messages that could not be read. */
+  /** Messages that are not valid JSON. */
   unreadable = 0;
-  /** Values of series beyond the most. */
+  /** Ignored values of further series. */
   leftOut = 0;
-  /** The newest instant of measurement, milliseconds since 1970; of clocks that are right. */
+  /** The newest measurement time, milliseconds since 1970; ignores clocks that are far ahead. */
   newest = 0;
   readonly #known = new Map<string, Map<string, Map<string, Series>>>();
 
@@ -48,7 +48,7 @@ export class History {
     this.width = (seconds * 1000) / BINS;
   }
 
-  /** Takes in a message of the live stream. */
+  /** Adds a message of the live stream. */
   add(text: string, now: number): void {
     this.consumed += 1;
     const impulse = parseImpulse(text);
@@ -59,7 +59,7 @@ export class History {
     }
     const bin = Math.floor(at / this.width);
     if (bin > Math.floor(now / this.width) + AHEAD) {
-      return; // A clock that is far ahead must not push out what others measured.
+      return; // A clock that is far ahead must not displace the values of other devices.
     }
     this.newest = Math.max(this.newest, at);
     const fields = this.#of(impulse.Metadata.ConnectionLookup, impulse.Subject);

@@ -3,7 +3,7 @@ import { Frames } from "./frames.ts";
 import { History } from "./history.ts";
 import { type Drop, type Link, LiveStream, type StreamState } from "./stream.ts";
 
-/** What to listen to; both given, both must hold. */
+/** Filter of a stream; both members must match if both are set. */
 export interface Scope {
   connection: string;
   surface: string;
@@ -11,13 +11,13 @@ export interface Scope {
 
 const TICK_MS = 1000;
 
-/** A live stream with its history, and who draws it. */
+/** A live stream with its history and its drawers. */
 export class Live {
   readonly history: History;
   state: StreamState = { kind: "connecting" };
-  /** The newest loss of the stream. */
+  /** The latest interruption of the stream. */
   drop: Drop | undefined;
-  /** The moment at which drawing stands still, milliseconds since 1970; undefined while it goes on. */
+  /** Time of the pause, milliseconds since 1970; undefined while drawing continues. */
   pausedAt: number | undefined;
   readonly #stream: LiveStream;
   readonly #frames = new Frames(() => this.#draw());
@@ -64,7 +64,7 @@ export class Live {
     this.#stream.start();
   }
 
-  /** Lets drawing stand still, or go on; messages are taken in either way. */
+  /** Pauses or resumes drawing; messages are always recorded. */
   pause(paused: boolean): void {
     this.#tell(() => (this.pausedAt = paused ? Date.now() : undefined));
     this.#frames.request();
@@ -74,7 +74,7 @@ export class Live {
     this.#tell(() => (this.drop = undefined));
   }
 
-  /** Calls back with the moment to draw, in animation frames; gives what ends that. */
+  /** Calls back with the time to draw, in animation frames; returns the function that unsubscribes. */
   onDraw(drawer: (now: number) => void): () => void {
     this.#drawers.add(drawer);
     this.#frames.request();

@@ -1,14 +1,14 @@
 import { ApiError, isAbort } from "@/api/problem.ts";
 
-/** A link that opens the stream. */
+/** A link to the stream. */
 export interface Link {
   url: string;
   expiresAt: string;
 }
 
-/** Why a stream that was open is not. */
+/** Reason of an interruption. */
 export interface Drop {
-  /** Close code; 1006 where the network went. */
+  /** WebSocket close code; 1006 after a network failure. */
   code: number;
   /** Milliseconds since 1970. */
   at: number;
@@ -20,29 +20,29 @@ export type StreamState =
   | { kind: "waiting"; until: number; error: unknown }
   | { kind: "ended"; error: unknown };
 
-/** What a stream needs, and tells. */
+/** Functions that a stream calls. */
 export interface StreamHandlers {
-  /** Asks the service for a link; `query` says what the stream is to begin with. */
+  /** Requests a link; `query` selects the messages to replay first. */
   negotiate: (query: Record<string, string | number>, signal: AbortSignal) => Promise<Link>;
   open: (url: string) => WebSocket;
   message: (text: string) => void;
   changed: (state: StreamState) => void;
   dropped: (drop: Drop) => void;
-  /** When the newest message was measured, milliseconds since 1970; 0 where none came. */
+  /** Measurement time of the newest message, milliseconds since 1970; 0 without messages. */
   newest: () => number;
 }
 
-/** The link ended with the token that asked for it. */
+/** The token of the link has expired. */
 export const TOKEN_EXPIRED = 4401;
 /** The reader was too slow. */
 export const FELL_BEHIND = 1013;
 
-/** Messages may come later than they were measured; what comes twice does no harm. */
+/** Replay overlap: messages can arrive late, and repeated ones are harmless. */
 const OVERLAP_MS = 10_000;
 const SHORTEST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 30_000;
 
-/** Listens to the live stream, and keeps at it: what was missed while it was away is replayed. */
+/** Live stream that reconnects and replays missed messages. */
 export class LiveStream {
   readonly #ends: StreamHandlers;
   readonly #seconds: number;
@@ -57,7 +57,7 @@ export class LiveStream {
     this.#seconds = seconds;
   }
 
-  /** Opens the stream, now; where it is open or on its way, anew. */
+  /** Opens the stream; reopens it if it is open or opening. */
   start(): void {
     this.stop();
     this.#abort = new AbortController();
@@ -132,7 +132,7 @@ export class LiveStream {
     this.#timer = setTimeout(() => void this.#connect(this.#abort.signal), wait);
   }
 
-  /** The whole window at first; after that, what was measured since a little before the newest message. */
+  /** Returns the query of the replay: the whole window at first, later from shortly before the newest message. */
   #beginning(): Record<string, string | number> {
     const newest = this.#ends.newest();
     const oldest = Date.now() - this.#seconds * 1000;
@@ -143,7 +143,7 @@ export class LiveStream {
   }
 }
 
-/** Closes a socket; one that is opening is closed once it is open, since browsers report the other way as a failure. */
+/** Closes a socket, but only after it has opened, because browsers report an earlier close as a failure. */
 function closeSocket(socket: WebSocket): void {
   socket.onmessage = null;
   if (socket.readyState === WebSocket.CONNECTING) {
@@ -153,7 +153,7 @@ function closeSocket(socket: WebSocket): void {
   }
 }
 
-/** Tells an error that another try would only repeat: the service refused what was asked for. */
+/** Tells whether an error would recur on every retry: the service rejected the request. */
 function isPermanent(error: unknown): boolean {
   return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
 }

@@ -1,10 +1,10 @@
 import { BINS } from "./bins.ts";
 import type { Series } from "./history.ts";
 
-/** A value, null for "nothing came here", undefined for "nothing is due here". */
+/** A value; null for a missing value, undefined where none is expected. */
 export type Point = number | null | undefined;
 
-/** The places of values that no line leads to or from; each is drawn as a point. */
+/** Returns the indexes of values without neighbours; each is drawn as a point. */
 export function findIsolated(values: readonly Point[]): number[] {
   const due = [...values.entries()].filter(([, value]) => value !== undefined);
   return due
@@ -16,8 +16,7 @@ const SHORTEST_GAP_MS = 10_000;
 const MISSED = 4;
 
 /**
- * What a chart draws: the window up to a moment, two instants a bin, so that a peak that is shorter than a bin is seen.
- * The arrays are filled anew each time and stay the same objects.
+ * Data of a chart: the window up to a moment, two points a bin, so that short peaks stay visible. The arrays are reused.
  */
 export class View {
   /** Seconds since 1970, for all series. */

@@ -2,7 +2,7 @@
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** Returns the bytes of base64 text with padding; null for anything else, unlike `atob`, which forgives. */
+/** Returns the bytes of base64 text with padding; null for anything else (`atob` is less strict). */
 export function fromBase64(text: string): Bytes | null {
   let binary: string;
   try {
@@ -29,7 +29,7 @@ export function toHex(bytes: Bytes): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Returns some bytes after one another. */
+/** Concatenates byte arrays. */
 export function concatenate(...parts: readonly Bytes[]): Bytes {
   const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
   let place = 0;
@@ -53,20 +53,19 @@ export function encodeUtf8(text: string): Bytes {
 /**
  * Returns SHA-256 of some bytes.
  *
- * @throws Error where the browser has no WebCrypto: pages that come neither by https nor from this machine.
+ * @throws Error if the browser has no WebCrypto, as on pages loaded by http from another machine.
  */
 export async function sha256(bytes: Bytes): Promise<Bytes> {
   return new Uint8Array(await getWebCrypto().digest("SHA-256", bytes));
 }
 
-/** Tells whether this page may compute digests and check signatures. */
+/** Tells whether this page can compute digests and verify signatures. */
 export function hasWebCrypto(): boolean {
   return (globalThis.crypto as Crypto | undefined)?.subtle !== undefined;
 }
 
-/** Returns the browser's WebCrypto; throws, in words, where there is none. */
+/** Returns the browser's WebCrypto; throws an error with an explanation if it is missing. */
 export function getWebCrypto(): SubtleCrypto {
-  if (!hasWebCrypto())
-    throw new Error("The browser offers WebCrypto to pages that come by https or from this machine only.");
+  if (!hasWebCrypto()) throw new Error("Browsers offer WebCrypto only to pages loaded by https or from this machine.");
   return crypto.subtle;
 }

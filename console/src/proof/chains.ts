@@ -12,10 +12,10 @@ export interface ChainName {
   readonly scopeKey: string;
 }
 
-/** Most characters of a scope. */
+/** Maximum length of a scope. */
 export const MAX_SCOPE = 1024;
 
-/** What each container holds, for people. */
+/** Labels and descriptions of the containers. */
 export const TARGET_TEXTS: Readonly<Record<Target, { label: string; holds: string }>> = {
   PlatformConfig: { label: "Configuration", holds: "Changes of the workspace's own configuration" },
   AccessControl: { label: "Access", holds: "Keys, tokens and the team's rights" },

@@ -1,9 +1,9 @@
-// What differs between two states.
+// Comparison of two states.
 import canonicalize from "canonicalize";
 
 import type { JsonObject } from "./record.ts";
 
-/** Returns the names of the members that differ between two states, in the order in which people see them. */
+/** Returns the names of the members that differ between two states, in display order. */
 export function findChangedFields(before: JsonObject, after: JsonObject): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].filter((name) => formatMember(before, name) !== formatMember(after, name));

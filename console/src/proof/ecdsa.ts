@@ -1,4 +1,4 @@
-// ECDSA signatures: DER, as notes carry them, to r‖s, as WebCrypto takes them.
+// Conversion of ECDSA signatures from DER, as in notes, to r‖s, as for WebCrypto.
 import { type Bytes, concatenate, getWebCrypto } from "./bytes.ts";
 
 const SEQUENCE = 0x30;
@@ -6,7 +6,7 @@ const INTEGER = 0x02;
 /** Bytes of a coordinate on P-256. */
 export const P256_BYTES = 32;
 
-/** Returns r‖s, 64 bytes, of a DER signature over P-256; null for what is none, strictly read. */
+/** Returns r‖s, 64 bytes, of a DER signature over P-256; null for invalid DER. */
 export function toRawSignature(der: Bytes): Bytes | null {
   const [tag, length] = der;
   if (tag !== SEQUENCE || length === undefined || length > 0x7f || length !== der.length - 2) return null;
@@ -15,7 +15,7 @@ export function toRawSignature(der: Bytes): Bytes | null {
   return r && s && s.end === der.length ? concatenate(r.number, s.number) : null;
 }
 
-/** Tells whether a DER signature over SHA-256 of a message is a key's. */
+/** Verifies a DER signature over SHA-256 of a message. */
 export async function verifySignature(message: Bytes, signature: Bytes, key: CryptoKey): Promise<boolean> {
   const raw = toRawSignature(signature);
   return raw !== null && getWebCrypto().verify({ name: "ECDSA", hash: "SHA-256" }, key, raw, message);

@@ -1,7 +1,7 @@
-// JSON that people type: read strictly, since what a chain keeps must mean the same to every reader.
+// Strict parsing of typed JSON: a stored record must have the same meaning for every reader.
 import type { JsonObject } from "./record.ts";
 
-/** An object, or what is wrong with the text. */
+/** An object, or the problem of the text. */
 export type Read =
   | { readonly value: JsonObject; readonly problem: undefined }
   | { readonly value: undefined; readonly problem: string };
@@ -11,8 +11,7 @@ const OPENS = new Set(["{", "["]);
 const CLOSES = new Set(["}", "]"]);
 
 /**
- * Reads a JSON object. Refused, as by the service: other values, a name given twice, halves of characters, integers beyond ±(2^53−1), which
- * JSON.parse would change silently, and numbers beyond a double.
+ * Parses a JSON object. Rejects, like the service: other values, duplicate names, lone surrogates, integers beyond ±(2^53−1), which JSON.parse would round, and numbers beyond a double.
  */
 export function readObject(text: string): Read {
   let value: unknown;
@@ -28,7 +27,7 @@ export function readObject(text: string): Read {
   return problem === null ? { value: value as JsonObject, problem: undefined } : createProblem(problem);
 }
 
-/** Returns an object as text to be edited. */
+/** Formats an object as text to edit. */
 export function writeObject(value: unknown): string {
   return JSON.stringify(value ?? {}, null, 2);
 }
@@ -37,7 +36,7 @@ function createProblem(problem: string): Read {
   return { value: undefined, problem };
 }
 
-/** Finds in sound JSON what JSON.parse passes over. */
+/** Finds problems in valid JSON that JSON.parse ignores. */
 function findProblem(text: string): string | null {
   const names: Set<string>[] = [];
   const tokens = text.match(TOKEN) ?? [];
@@ -52,13 +51,15 @@ function findProblem(text: string): string | null {
 
 function checkText(token: string): string | null {
   if (!token.startsWith('"')) return null;
-  return /\p{Surrogate}/u.test(JSON.parse(token) as string) ? `${token} holds half a character.` : null;
+  return /\p{Surrogate}/u.test(JSON.parse(token) as string)
+    ? `${token} contains a lone surrogate (half a character).`
+    : null;
 }
 
-/** Takes a name of an object into those that were there before. */
+/** Adds a name to the names of its object; returns a problem if it is a duplicate. */
 function checkName(token: string, before: Set<string> | undefined): string | null {
   const name = JSON.parse(token) as string;
-  if (before?.has(name)) return `The name ${token} is there twice in one object.`;
+  if (before?.has(name)) return `The name ${token} occurs twice in one object.`;
   before?.add(name);
   return null;
 }
@@ -66,10 +67,9 @@ function checkName(token: string, before: Set<string> | undefined): string | nul
 function checkNumber(token: string): string | null {
   if (!/^[-\d]/.test(token)) return null;
   const number = Number(token);
-  if (!Number.isFinite(number)) return `${token} is beyond what JSON numbers hold.`;
+  if (!Number.isFinite(number)) return `${token} is too large for a JSON number.`;
   const whole = /^-?\d+$/.test(token);
-  if (whole && !Number.isSafeInteger(number))
-    return `${token} lies beyond the integers that JSON numbers hold exactly.`;
+  if (whole && !Number.isSafeInteger(number)) return `${token} is too large for an exact JSON integer.`;
   return null;
 }
 

@@ -15,8 +15,8 @@ export function hashNode(left: Bytes, right: Bytes): Promise<Bytes> {
 }
 
 /**
- * Where a walk from a leaf to the root stands: the node's place in its level, and the last place there.
- * Sequences go to 10^12, beyond what JavaScript's bit operators take.
+ * Position on the path from a leaf to the root: the node's index in its level, and the last index there.
+ * Sequences reach 10^12, which exceeds JavaScript's bit operators.
  */
 class Place {
   constructor(
@@ -34,17 +34,17 @@ class Place {
     return this.place % 2 === 1;
   }
 
-  /** The sibling in the proof stands to the left. */
+  /** The sibling in the proof is on the left. */
   get right(): boolean {
     return this.odd || this.place === this.last;
   }
 
-  /** Goes up past levels in which the node has no sibling. */
+  /** Moves up past levels in which the node has no sibling. */
   skip(): void {
     while (!this.odd && this.place !== 0) this.up();
   }
 
-  /** Goes up one level. */
+  /** Moves up one level. */
   up(): void {
     this.place = Math.floor(this.place / 2);
     this.last = Math.floor(this.last / 2);
@@ -52,7 +52,7 @@ class Place {
 }
 
 /**
- * Tells whether an audit path proves that a tree has a leaf (RFC 9162 section 2.1.3.2).
+ * Tells whether an audit path proves that a tree contains a leaf (RFC 9162 section 2.1.3.2).
  *
  * @param data of the leaf.
  * @param index of the leaf, from 0.

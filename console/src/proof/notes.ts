@@ -7,7 +7,7 @@ const ID_BYTES = 4;
 const HASH_BYTES = 32;
 const MAX_NOTE_BYTES = 1_000_000;
 
-/** A note, or a verifier key, that is not to be trusted; the message says why. */
+/** An untrusted note or verifier key; the message explains why. */
 export class NoteError extends Error {}
 
 /** The public key of a signer. */
@@ -19,7 +19,7 @@ export interface VerifierKey {
   readonly key: CryptoKey;
 }
 
-/** What a signed checkpoint says. */
+/** The content of a signed checkpoint. */
 export interface Checkpoint {
   /** Names the chain; see {@link buildOrigin}. */
   readonly origin: string;
@@ -32,7 +32,7 @@ export interface Checkpoint {
 /**
  * Returns the key of a `name+id+base64` line.
  *
- * @throws NoteError not such a line, another signature type, another curve, or an id that is not the key's.
+ * @throws NoteError if the line is malformed, has another signature type or curve, or an id that does not match the key.
  */
 export async function parseVerifierKey(line: string): Promise<VerifierKey> {
   const [, name, id, encoded] = /^([^+\s]+)\+([0-9a-fA-F]{8})\+(\S+)$/.exec(line.trim()) ?? [];
@@ -41,9 +41,9 @@ export async function parseVerifierKey(line: string): Promise<VerifierKey> {
   if (decoded[0] !== ECDSA_TYPE) throw new NoteError("It is not of signature type 0x02 (ECDSA).");
   const spki = decoded.slice(1);
   const key = await importP256Key(spki);
-  if (!key) throw new NoteError("It is no public key on the curve P-256.");
+  if (!key) throw new NoteError("It is not a public key on the curve P-256.");
   const own = toHex((await sha256(spki)).slice(0, ID_BYTES));
-  if (own !== id.toLowerCase()) throw new NoteError(`It names the id ${id} and has the id ${own}.`);
+  if (own !== id.toLowerCase()) throw new NoteError(`Its id is ${id}, but the key has the id ${own}.`);
   return { name, id: own, key };
 }
 
@@ -53,10 +53,9 @@ export function buildOrigin(workspace: string, target: string, scopeKey = ""): s
   return `oi-provenance/${quote(workspace)}/${target}${scope}`;
 }
 
-/**
- * Returns what a checkpoint says, after its signature was checked.
+/** Verifies the signature of a checkpoint and returns its content.
  *
- * @throws NoteError it is no checkpoint, not signed by this key, or its signature is wrong.
+ * @throws NoteError if it is not a checkpoint, is not signed by this key, or its signature is invalid.
  */
 export async function openCheckpoint(note: string, key: VerifierKey): Promise<Checkpoint> {
   const { text, lines } = splitNote(note);
@@ -92,17 +91,17 @@ function parseCheckpoint(text: string): Checkpoint {
   const root = encoded === undefined ? null : fromBase64(encoded);
   const canonical = size !== undefined && /^(?:0|[1-9][0-9]{0,14})$/.test(size);
   if (!origin || !canonical || root?.length !== HASH_BYTES || !lines.every((line) => line !== "")) {
-    throw new NoteError("It is signed, but it is no checkpoint.");
+    throw new NoteError("It is signed, but it is not a checkpoint.");
   }
   return { origin, size: Number(size), root };
 }
 
-/** As RFC 3986: all but letters, digits and `-._~` encoded; `encodeURIComponent` leaves five more. */
+/** Percent-encodes as in RFC 3986: all but letters, digits and `-._~`; `encodeURIComponent` excludes five more. */
 function quote(text: string): string {
   const encoded = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
   return encodeURIComponent(text).replace(/[!'()*]/g, encoded);
 }
 
 function createFormatError(): NoteError {
-  return new NoteError("It is no signed note.");
+  return new NoteError("It is not a signed note.");
 }

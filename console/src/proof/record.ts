@@ -1,4 +1,4 @@
-// The rule by which a chain of records is hashed; docs/audit-trail.md states it.
+// The hash rule of a chain; see docs/audit-trail.md.
 import canonicalize from "canonicalize";
 
 import { encodeUtf8, sha256, toHex } from "./bytes.ts";
@@ -8,10 +8,9 @@ export type JsonObject = { readonly [name: string]: unknown };
 const ID_DIGITS = 12;
 const MAX_DEPTH = 128;
 
-/**
- * Returns the RFC 8785 text of a record without its `Hash`: what is hashed.
+/** Returns the RFC 8785 text of a record without its `Hash`, the input of the hash.
  *
- * @throws RangeError: it is nested deeper than any record of a chain.
+ * @throws RangeError if it is nested too deeply for a record.
  */
 export function toCanonicalText(record: JsonObject): string {
   const { Hash: _, ...hashed } = record;
@@ -31,7 +30,7 @@ function isNested(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-/** Returns the `Hash` that a record's content has: lowercase hexadecimal SHA-256 of its canonical text. */
+/** Returns the correct `Hash` of a record: lowercase hexadecimal SHA-256 of its canonical text. */
 export async function computeHash(record: JsonObject): Promise<string> {
   return toHex(await sha256(encodeUtf8(toCanonicalText(record))));
 }
@@ -46,7 +45,7 @@ export function formatRecordId(sequence: number): string {
   return String(sequence).padStart(ID_DIGITS, "0");
 }
 
-/** Returns the sequence number that a RecordID names; null for anything that is none. */
+/** Returns the sequence number of a RecordID; null for an invalid one. */
 export function parseRecordId(id: unknown): number | null {
   return typeof id === "string" && /^[0-9]{12}$/.test(id) && Number(id) > 0 ? Number(id) : null;
 }

@@ -1,4 +1,4 @@
-// Proves one record in the browser, step by step: digest, verifier key, signed checkpoint, chain, inclusion.
+// Proof of one record in the browser: digest, verifier key, signed checkpoint, chain, inclusion.
 import { type Bytes, fromBase64, fromHex } from "./bytes.ts";
 import { isConsistent, isIncluded } from "./merkle.ts";
 import { buildOrigin, type Checkpoint, openCheckpoint, parseVerifierKey, type VerifierKey } from "./notes.ts";
@@ -14,21 +14,21 @@ export interface Chain {
   readonly scopeKey: string;
 }
 
-/** Where proofs come from; the service is asked, and believed in nothing that it does not prove. */
+/** Sources of a proof; the browser trusts no reply without verification. */
 export interface Sources {
   /** Returns the line of the published verifier key. */
   key(): Promise<string>;
-  /** Returns the newest signed note; null where none was made yet. Throws NoteError where the service refuses it. */
+  /** Returns the newest signed note; null if there is none. Throws NoteError if the service rejects it. */
   note(): Promise<string | null>;
-  /** Returns the audit path of a record in the tree of a size, base64; null where the chain has no such tree. */
+  /** Returns the audit path of a record in the tree of a size, base64; null if the chain has no such tree. */
   inclusion(sequence: number, size: number): Promise<readonly string[] | null>;
-  /** Returns the proof that the tree of a size begins with that of an earlier one; as `inclusion`. */
+  /** Returns the proof that the tree of a size begins with that of an earlier one; null as for `inclusion`. */
   growth(from: number, size: number): Promise<readonly string[] | null>;
 }
 
-/** What the reader has from elsewhere or from before; stronger than what the service says now. */
+/** The reader's own evidence; it takes precedence over the service's current replies. */
 export interface OwnEvidence {
-  /** The record as the reader sees it. */
+  /** The record on the page. */
   readonly shown?: JsonObject | undefined;
   /** A verifier key line. */
   readonly key?: string | undefined;
@@ -40,17 +40,16 @@ export interface OwnEvidence {
 export interface Proof {
   readonly outcome: Outcome;
   readonly steps: readonly Step[];
-  /** The signed note that was opened, to be kept. */
+  /** The opened signed note, to remember. */
   readonly note: string | null;
 }
 
 /**
- * Proves that a record, as the service gives it, is in its chain as the service signed it.
+ * Proves that the signed chain contains a record.
  *
- * What counts as the leaf is the digest of the content, not the Hash that stands beside it.
+ * The leaf is the digest of the content, not the Hash in the record.
  *
- * @param told hears of each step as it ends.
- * @throws what the sources throw.
+ * @param told receives each completed step. @throws the errors of the sources.
  */
 export async function proveRecord(
   record: JsonObject,
@@ -70,13 +69,13 @@ function compareRecord(record: JsonObject, { shown }: OwnEvidence, proving: Proo
   if (!shown) return;
   const [now, before] = [formatRecord(record), formatRecord(shown)];
   if (now === before && record.Hash === shown.Hash) {
-    proving.add("shown", "holds", "What the service gives now is what the page shows.");
+    proving.add("shown", "holds", "The service's current record equals the one on the page.");
   } else {
-    const values = { "What the page shows": before, "What the service gives now": now };
+    const values = { "Record on the page": before, "Current record of the service": now };
     proving.add(
       "shown",
       "fails",
-      "The service gives something else now than what the page shows; this is checked below.",
+      "The service's current record differs from the one on the page; the current one is checked below.",
       values,
     );
   }
@@ -99,8 +98,8 @@ async function checkDigest(record: JsonObject, proving: ProofSteps): Promise<str
   };
   const says =
     digest === stored
-      ? "The content has the digest that stands in the record as its Hash."
-      : "The content does not have the digest that stands in the record as its Hash.";
+      ? "The content's digest equals the record's Hash."
+      : "The content's digest differs from the record's Hash.";
   proving.add("digest", digest === stored ? "holds" : "fails", says, values);
   return digest;
 }
@@ -115,7 +114,7 @@ async function checkCheckpoint(
 ): Promise<string | null> {
   const key = await checkKey(sources, kept, proving);
   if (!key) return null;
-  const found = await proving.attempt("signature", "The service refuses its own checkpoint.", async () => ({
+  const found = await proving.attempt("signature", "The service rejects its own checkpoint.", async () => ({
     note: await sources.note(),
   }));
   if (!found) return null;
@@ -124,16 +123,16 @@ async function checkCheckpoint(
     proving.add(
       "signature",
       "open",
-      "No checkpoint of this chain was signed yet; one is made within a minute of growth.",
+      "This chain has no signed checkpoint yet; the service signs one within a minute of a new record.",
     );
     return null;
   }
-  const checkpoint = await proving.attempt("signature", "The checkpoint is refused.", () => openCheckpoint(note, key));
+  const checkpoint = await proving.attempt("signature", "The checkpoint is rejected.", () => openCheckpoint(note, key));
   if (!checkpoint) return null;
   proving.add(
     "signature",
     "holds",
-    `The checkpoint over ${checkpoint.size} records carries the signature of this key.`,
+    `The checkpoint over ${checkpoint.size} records has a valid signature of this key.`,
     {
       "Signed note": note,
     },
@@ -146,25 +145,22 @@ async function checkCheckpoint(
 
 async function checkKey(sources: Sources, kept: OwnEvidence, proving: ProofSteps): Promise<VerifierKey | null> {
   const published = await sources.key();
-  const key = await proving.attempt("key", "The published verifier key is refused.", () => parseVerifierKey(published));
+  const key = await proving.attempt("key", "The published verifier key is rejected.", () =>
+    parseVerifierKey(published),
+  );
   if (!key) return null;
   const values = { "Published key": published.trim() };
   if (!kept.key) {
     proving.add("key", "holds", `The service publishes the P-256 key ${key.id} of ${key.name}.`, values);
     return key;
   }
-  const own = await proving.attempt("key", "The key that you gave is refused.", () => parseVerifierKey(kept.key ?? ""));
+  const own = await proving.attempt("key", "Your verifier key is rejected.", () => parseVerifierKey(kept.key ?? ""));
   if (!own) return null;
   if (kept.key.trim() === published.trim()) {
-    proving.add("key", "holds", `The service publishes the very key that you gave, ${key.id} of ${key.name}.`, values);
+    proving.add("key", "holds", `The service publishes your verifier key, ${key.id} of ${key.name}.`, values);
   } else {
-    const compared = { ...values, "Key that you gave": kept.key.trim() };
-    proving.add(
-      "key",
-      "fails",
-      "The service publishes another key than the one that you gave; yours is used.",
-      compared,
-    );
+    const compared = { ...values, "Your key": kept.key.trim() };
+    proving.add("key", "fails", "The service publishes another key than yours; yours is used.", compared);
   }
   return own;
 }
@@ -190,17 +186,17 @@ async function checkGrowth(
 ): Promise<void> {
   const { note } = kept;
   if (!note) return;
-  const earlier = await proving.attempt("growth", "The checkpoint that was kept is refused.", () =>
+  const earlier = await proving.attempt("growth", "The earlier checkpoint is rejected.", () =>
     openCheckpoint(note, key),
   );
   if (!earlier) return;
   if (earlier.origin !== buildOrigin(chain.workspace, chain.target, chain.scopeKey)) {
-    proving.add("growth", "fails", "The checkpoint that was kept belongs to another chain.");
+    proving.add("growth", "fails", "The earlier checkpoint belongs to another chain.");
     return;
   }
   const sizes = { "Records then": String(earlier.size), "Records now": String(checkpoint.size) };
   if (earlier.size > checkpoint.size) {
-    proving.add("growth", "fails", "The chain is shorter than it was in the checkpoint that was kept.", sizes);
+    proving.add("growth", "fails", "The chain is shorter than in the earlier checkpoint.", sizes);
     return;
   }
   const hashes = decodeHashes(
@@ -208,17 +204,12 @@ async function checkGrowth(
   );
   const grew = hashes && (await isConsistent(earlier.size, checkpoint.size, earlier.root, checkpoint.root, hashes));
   if (grew) {
-    proving.add(
-      "growth",
-      "holds",
-      "The chain begins with all records of the checkpoint that was kept, unchanged.",
-      sizes,
-    );
+    proving.add("growth", "holds", "The chain begins with all records of the earlier checkpoint, unchanged.", sizes);
   } else {
     proving.add(
       "growth",
       "fails",
-      "The chain is not the one of the checkpoint that was kept: it was rewritten.",
+      "The chain does not contain the earlier checkpoint's records: it was rewritten.",
       sizes,
     );
   }
@@ -234,7 +225,7 @@ async function checkInclusion(
   const sequence = parseRecordId(record.RecordID);
   const leaf = fromHex(digest);
   if (sequence === null || leaf?.length !== HASH_BYTES) {
-    proving.add("inclusion", "fails", "The record has no place in the chain, or no digest.");
+    proving.add("inclusion", "fails", "The record has no valid sequence, or no digest.");
     return;
   }
   if (sequence > checkpoint.size) {

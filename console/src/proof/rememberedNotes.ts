@@ -1,16 +1,16 @@
-// Checkpoints that were opened in this tab: a later one must contain them, else the chain was rewritten meanwhile.
+// Checkpoints that this tab has opened: later ones must contain them, otherwise the chain was rewritten.
 import { recall, remember } from "@/session/tabMemory.ts";
 import type { ChainName } from "./chains.ts";
 
 const NAME = "checkpoints";
 
-/** Returns the signed note of a chain that was kept; undefined without. */
+/** Returns the remembered signed note of a chain; undefined without one. */
 export function recallNote(chain: ChainName): string | undefined {
   const note = recallNotes()[buildName(chain)];
   return typeof note === "string" ? note : undefined;
 }
 
-/** Keeps a signed note that was opened. */
+/** Remembers an opened signed note. */
 export function rememberNote(chain: ChainName, note: string): void {
   remember(NAME, { ...recallNotes(), [buildName(chain)]: note });
 }

@@ -1,16 +1,16 @@
-// The scopes that were opened in this tab: the service has no list of scopes, so the console offers these.
+// Recent scopes of this tab, offered as suggestions because the service has no list of scopes.
 import { recall, remember } from "@/session/tabMemory.ts";
 
 const NAME = "scopes";
 const MOST = 12;
 
-/** Returns the scopes that were opened lately, the last one first. */
+/** Returns the recent scopes, the latest first. */
 export function recallScopes(): readonly string[] {
   const found = recall(NAME);
   return Array.isArray(found) ? found.filter((scope) => typeof scope === "string") : [];
 }
 
-/** Puts a scope first among those that were opened lately. */
+/** Adds a scope to the recent ones, as the first. */
 export function rememberScope(scope: string): void {
   if (scope !== "") {
     remember(NAME, [scope, ...recallScopes().filter((other) => other !== scope)].slice(0, MOST));

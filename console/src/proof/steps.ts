@@ -1,17 +1,17 @@
-// The steps of a proof, told one by one.
+// The steps of a proof.
 import { NoteError } from "./notes.ts";
 
 export type StepName = "shown" | "digest" | "key" | "signature" | "origin" | "growth" | "inclusion";
 export type Outcome = "holds" | "fails" | "open";
 
-/** What one step found. */
+/** Result of one step. */
 export interface Step {
   readonly name: StepName;
-  /** `open`: nothing speaks against the record, but this cannot be told (yet). */
+  /** `open`: no check failed, but this step cannot be completed (yet). */
   readonly outcome: Outcome;
   /** In words. */
   readonly says: string;
-  /** Values that were compared, by what they are. */
+  /** Compared values by their labels. */
   readonly values: Readonly<Record<string, string>>;
 }
 
@@ -33,7 +33,7 @@ export class ProofSteps {
     this.told(step);
   }
 
-  /** Returns what some work gives; null, after saying why, when it meets what is not to be trusted. */
+  /** Runs some work and returns its result; adds a failed step and returns null on a NoteError. */
   async attempt<T>(name: StepName, what: string, work: () => Promise<T>): Promise<T | null> {
     try {
       return await work();

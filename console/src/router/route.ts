@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { confirmNavigation } from "./unsaved.ts";
 
-/** Where the address leads: `#/queries/pressure-5m?limit=10` is page `queries`, rest `["pressure-5m"]`. */
+/** A parsed address: `#/queries/pressure-5m?limit=10` is page `queries`, rest `["pressure-5m"]`. */
 export interface Route {
   page: string;
   rest: readonly string[];
@@ -17,7 +17,7 @@ export function parseHash(hash: string): Route {
   return { page, rest, query: new URLSearchParams(query) };
 }
 
-/** Makes the address of a page: href("queries", ["pressure-5m"], { limit: 10 }). Empty query values are left out. */
+/** Builds the address of a page: buildHref("queries", ["pressure-5m"], { limit: 10 }). Empty query values are omitted. */
 export function buildHref(
   page: string,
   rest: readonly string[] = [],
@@ -29,7 +29,7 @@ export function buildHref(
   return `#/${path}${text === "" ? "" : `?${text}`}`;
 }
 
-/** Goes to an address that `href` made; `replace` leaves no trace in the history, for filters of a page. */
+/** Navigates to an address of `buildHref`; `replace` adds no history entry, as for filters. */
 export function navigate(address: string, how: "push" | "replace" = "push"): void {
   if (!confirmNavigation(new URL(address, window.location.href).hash)) {
     return;
@@ -42,7 +42,7 @@ export function navigate(address: string, how: "push" | "replace" = "push"): voi
   }
 }
 
-/** The current route, kept up to date. */
+/** Returns the current route and rerenders on changes. */
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => parseHash(window.location.hash));
   useEffect(() => {

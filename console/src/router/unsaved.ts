@@ -1,14 +1,14 @@
-// Asks before something typed is lost: by a link, by the browser's own buttons, by closing the tab.
+// Confirmation before unsaved input is lost by a link, the browser's buttons, or closing the tab.
 import { useEffect } from "preact/hooks";
 
-const QUESTION = "What you typed here is not saved. Leave it all the same?";
+const QUESTION = "You have unsaved changes. Leave this page?";
 
-/** Forms on the page that hold something unsaved. */
+/** Forms on the page with unsaved input. */
 const holders = new Set<object>();
-/** Where the reader agreed to go. */
+/** The address that the reader has confirmed. */
 let agreed: string | undefined;
 
-/** Whether an address behind the # may be gone to; asks where that loses something. */
+/** Tells whether navigation may proceed; asks the reader if input would be lost. */
 export function confirmNavigation(hash: string): boolean {
   if (holders.size === 0 || hash === agreed) {
     return true;
@@ -18,12 +18,12 @@ export function confirmNavigation(hash: string): boolean {
   return yes;
 }
 
-/** Whether the reader may be signed out; asks where that loses something. */
+/** Tells whether signing out may proceed; asks the reader if input would be lost. */
 export function confirmSignOut(): boolean {
   return holders.size === 0 || window.confirm(QUESTION);
 }
 
-/** Holds the reader back while a form is unsaved; gives what lets go of them once it is stored. */
+/** Warns before leaving while a form is unsaved; returns the function that ends this. */
 export function blockLeaving(): () => void {
   const holder = {};
   holders.add(holder);
@@ -39,7 +39,7 @@ export function blockLeaving(): () => void {
   };
 }
 
-/** Holds the reader back as long as `unsaved` is true. */
+/** Warns before leaving while `unsaved` is true. */
 export function useUnsavedWarning(unsaved: boolean): void {
   useEffect(() => (unsaved ? blockLeaving() : undefined), [unsaved]);
 }
@@ -48,7 +48,7 @@ function preventUnload(event: Event): void {
   event.preventDefault();
 }
 
-/** Asks before the address changes, so that a refusal leaves no trace in the history. */
+/** Asks before the address changes, so that a cancelled navigation is not in the history. */
 function askAtLink(event: MouseEvent): void {
   const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>('a[href^="#/"]') : null;
   const here = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey;

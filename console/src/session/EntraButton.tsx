@@ -4,7 +4,7 @@ import { ErrorNotice } from "@/components/Notice.tsx";
 import { type EntraConfig, goToEntra } from "./entra.ts";
 import css from "./SignIn.module.css";
 
-/** Signs in with the organisation's account. */
+/** A button that signs in with the organisation's account. */
 export function EntraButton({ config }: { config: EntraConfig }) {
   const [leaving, setLeaving] = useState(false);
   const [failed, setFailed] = useState<unknown>();

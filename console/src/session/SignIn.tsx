@@ -10,13 +10,13 @@ import { session } from "./index.ts";
 import css from "./SignIn.module.css";
 
 interface Props {
-  /** Whether a credential is being looked at. */
+  /** Whether a sign-in is in progress. */
   busy: boolean;
-  /** What ended or prevented the last session. */
+  /** Why the last session ended or failed. */
   reason: ApiError | undefined;
 }
 
-/** Asks for an API key or a token. */
+/** The sign-in page. */
 export function SignIn({ busy, reason }: Props) {
   const [text, setText] = useState("");
   const entra = useResource(fetchEntraConfig, []).data;
@@ -34,9 +34,7 @@ export function SignIn({ busy, reason }: Props) {
     <main class={css.page}>
       <form class={css.card} onSubmit={submit} noValidate>
         <h1>Workspace console</h1>
-        <p class={css.lead}>
-          Sign in with {entra && "your organisation's account, "}an API key, or a token that somebody made for you.
-        </p>
+        <p class={css.lead}>Sign in with {entra && "your organisation's account, "}an API key, or a token.</p>
         {reason && <ErrorNotice error={reason} />}
         {entra && <EntraButton config={entra} />}
         <Field
@@ -45,7 +43,7 @@ export function SignIn({ busy, reason }: Props) {
           value={text}
           onInput={setText}
           error={missing}
-          hint="It stays in this tab and is sent to this service only."
+          hint="It is used only in this tab and sent only to this service."
           autoComplete="off"
           mono
         />
@@ -53,7 +51,7 @@ export function SignIn({ busy, reason }: Props) {
           Sign in
         </Button>
         <p class={css.help}>
-          On your own machine, open the link that <code>make run</code> prints, or ask for a new one with{" "}
+          On your own machine, open the link from <code>make run</code> , or create a new one with{" "}
           <code>python -m local.sign_in</code>.
         </p>
       </form>

@@ -1,4 +1,4 @@
-/** Gives a claim of a JWT as its holder reads it, unverified; undefined where the text is no JWT or says no such thing. */
+/** Returns an unverified claim of a JWT; undefined for other text or a missing claim. */
 export function readClaim(token: unknown, name: string): string | undefined {
   const payload = typeof token === "string" ? token.split(".")[1] : undefined;
   if (payload === undefined) {

@@ -1,9 +1,9 @@
-// Signing in at Entra ID: the authorization code flow of OAuth 2.1 with PKCE (RFC 7636), by redirect, without a secret.
+// Sign-in with Entra ID: the authorization code flow of OAuth 2.1 with PKCE (RFC 7636), by redirect, without a secret.
 import { ApiError } from "@/api/problem.ts";
 import { type Bytes, encodeUtf8, sha256, toBase64 } from "@/proof/bytes.ts";
 import { readClaim } from "./claims.ts";
 
-/** Where and as what to sign in; the service publishes it at /console/config.json. */
+/** Sign-in configuration, which the service publishes at /console/config.json. */
 export interface EntraConfig {
   authorizeUrl: string;
   tokenUrl: string;
@@ -11,22 +11,22 @@ export interface EntraConfig {
   scope: string;
 }
 
-/** What the way there must remember for the way back. */
+/** State of a sign-in between the redirects. */
 interface Pending extends EntraConfig {
   state: string;
   nonce: string;
   verifier: string;
-  /** Where the reader was to go: the part behind the #. */
+  /** The reader's destination: the part after the #. */
   hash: string;
 }
 
-/** What Entra ID sent back: the parameters behind the #, and what was remembered for them. */
+/** Entra ID's reply: the parameters after the #, and the stored state. */
 export interface EntraReply {
   given: URLSearchParams;
   pending: Pending | undefined;
 }
 
-/** A token of Entra ID, for the one exchange at this service and further tokens; in memory only. */
+/** A token of Entra ID, exchanged at this service for further tokens; in memory only. */
 export interface EntraToken {
   token: string;
   endsAt: number;
@@ -34,14 +34,14 @@ export interface EntraToken {
 
 const NAME = "workspace-console-entra";
 
-/** Gives where to sign in, undefined where the service does not say. */
+/** Returns the sign-in configuration, undefined without one. */
 export async function fetchEntraConfig(signal: AbortSignal): Promise<EntraConfig | undefined> {
   const reply = await fetch("/console/config.json", { credentials: "omit", redirect: "error", signal });
   const config = (await reply.json()) as { entra?: EntraConfig | null };
   return reply.ok ? (config.entra ?? undefined) : undefined;
 }
 
-/** Leaves for Entra ID. */
+/** Redirects to Entra ID. */
 export async function goToEntra(config: EntraConfig): Promise<void> {
   const { authorizeUrl, tokenUrl, clientId, scope } = config;
   const pending: Pending = {
@@ -57,7 +57,7 @@ export async function goToEntra(config: EntraConfig): Promise<void> {
   const query = new URLSearchParams({
     client_id: clientId,
     response_type: "code",
-    // Behind the #, so that the code reaches no server's log.
+    // The fragment keeps the code out of server logs.
     response_mode: "fragment",
     redirect_uri: buildRedirectUri(),
     scope,
@@ -70,7 +70,7 @@ export async function goToEntra(config: EntraConfig): Promise<void> {
   window.location.assign(`${authorizeUrl}?${query}`);
 }
 
-/** Takes what Entra ID sent back out of the address and the history; undefined where it sent nothing. */
+/** Removes Entra ID's reply from the address and the history and returns it; undefined without one. */
 export function takeEntraReply(): EntraReply | undefined {
   const given = new URLSearchParams(window.location.hash.slice(1));
   if (window.location.hash.startsWith("#/") || !given.has("state") || !(given.has("code") || given.has("error"))) {
@@ -84,20 +84,20 @@ export function takeEntraReply(): EntraReply | undefined {
 
 /**
  * Exchanges the code for a token of Entra ID.
- * @throws ApiError where the answer is not to what was asked, or says no
+ * @throws ApiError if the reply does not match the request, or is an error
  */
 export async function redeemCode({ given, pending }: EntraReply): Promise<EntraToken> {
   if (pending === undefined || given.get("state") !== pending.state) {
-    throw createError("This is no answer to a sign-in that this tab began. Sign in again.");
+    throw createError("This reply does not belong to a sign-in of this tab. Sign in again.");
   }
   const error = given.get("error");
   if (error !== null) {
-    throw createError(`Entra ID refused: ${given.get("error_description") ?? error}`);
+    throw createError(`Entra ID rejected the sign-in: ${given.get("error_description") ?? error}`);
   }
   const answer = await exchangeCode(pending, given.get("code") ?? "");
-  // The token comes straight from the provider over TLS, which stands for its signature (OpenID Connect Core 3.1.3.7).
+  // TLS to the provider replaces the signature check (OpenID Connect Core 3.1.3.7).
   if (readClaim(answer.id_token, "nonce") !== pending.nonce || typeof answer.access_token !== "string") {
-    throw createError("Entra ID's answer belongs to another sign-in. Sign in again.");
+    throw createError("Entra ID's reply belongs to another sign-in. Sign in again.");
   }
   return { token: answer.access_token, endsAt: Date.now() + Number(answer.expires_in ?? 0) * 1000 };
 }
@@ -124,10 +124,10 @@ async function exchangeCode(pending: Pending, code: string): Promise<TokenReply>
     const reply = await fetch(pending.tokenUrl, { method: "POST", body, credentials: "omit", redirect: "error" });
     answer = (await reply.json()) as TokenReply;
   } catch {
-    throw createError("Entra ID does not answer. Check that this machine reaches it, then sign in again.");
+    throw createError("Entra ID does not respond. Check that this machine can reach it, then sign in again.");
   }
   if (answer.error !== undefined) {
-    throw createError(`Entra ID refused: ${String(answer.error_description ?? answer.error)}`);
+    throw createError(`Entra ID rejected the sign-in: ${String(answer.error_description ?? answer.error)}`);
   }
   return answer;
 }
@@ -146,7 +146,7 @@ function buildRedirectUri(): string {
   return `${window.location.origin}/console/`;
 }
 
-/** 256 random bits as text. */
+/** Returns 256 random bits as text. */
 function createRandomText(): string {
   return toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
 }

@@ -4,7 +4,7 @@ import { session } from "./index.ts";
 import { hasRights, type Right } from "./rights.ts";
 import type { SessionState } from "./session.ts";
 
-/** The session's state, kept up to date. */
+/** Returns the session's state and rerenders on changes. */
 export function useSession(): SessionState {
   const [state, setState] = useState(session.state);
   useEffect(() => {
@@ -14,13 +14,13 @@ export function useSession(): SessionState {
   return state;
 }
 
-/** Who is signed in. Pages are shown to somebody only. */
+/** Returns the signed-in identity; pages render only within a session. */
 export function useIdentity(): Identity {
   const state = useSession();
   return state.state === "in" ? state.who : NOBODY;
 }
 
-/** Tells whether the token carries every one of some rights; a page calls nothing that its caller may not. */
+/** Tells whether the token has all of these rights; pages make no calls without the right. */
 export function useHasRights(...rights: Right[]): boolean {
   return hasRights(useIdentity().accessRights, rights);
 }

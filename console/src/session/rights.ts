@@ -1,4 +1,4 @@
-/** Every access right of the service; which operation needs which stands in docs/reference.md. */
+/** Every access right of the service; docs/reference.md lists the rights of each operation. */
 export type Right =
   | "Workspace.Catalog.Read"
   | "Workspace.WarmQuery.Execute"
@@ -22,7 +22,7 @@ export type Right =
   | "Workspace.Mcp.Use"
   | "Workspace.Keys.Manage";
 
-/** Tells whether every one of some rights is held. */
+/** Tells whether all wanted rights are held. */
 export function hasRights(held: readonly string[], wanted: readonly Right[]): boolean {
   return wanted.every((right) => held.includes(right));
 }

@@ -13,29 +13,29 @@ import { type EntraReply, type EntraToken, redeemCode } from "./entra.ts";
 import type { Right } from "./rights.ts";
 import { clearStorage, kept, storeSession } from "./storage.ts";
 
-/** Who is signed in, and until when. */
+/** An active session. */
 export interface SignedIn {
   state: "in";
   who: Identity;
   expiresAt: Date;
-  /** Tells sessions of the tab apart; a renewal keeps it. */
+  /** Number of the session in this tab; a renewal does not change it. */
   number: number;
 }
 
-/** Nobody is signed in; `reason` is what ended or prevented it. */
+/** No session; `reason` is why the last one ended or failed. */
 export interface SignedOut {
   state: "out";
   reason: ApiError | undefined;
 }
 
-/** A credential is being looked at. */
+/** A sign-in is in progress. */
 export interface Starting {
   state: "starting";
 }
 
 export type SessionState = SignedIn | SignedOut | Starting;
 
-/** What a way to sign in gave. */
+/** Result of a sign-in. */
 interface Opening {
   token: string;
   expiresAt?: string | undefined;
@@ -44,7 +44,7 @@ interface Opening {
 }
 
 const KEY_PREFIX = "oik_";
-/** What keys and tokens are written with, and what a header takes. */
+/** Characters of keys and tokens, all valid in a header. */
 const CREDENTIAL = /^[\x21-\x7e]+$/;
 const TOKEN_MINUTES = 60;
 const ENTRA_MINUTES = 480;
@@ -52,20 +52,18 @@ const RENEW_BEFORE_SECONDS = 300;
 const RETRY_SECONDS = 30;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/**
- * Who is signed in. Each way to sign in is a method: a key, a token, the code of a link, an answer of Entra ID.
- */
+/** The session. Each sign-in method has a function: key, token, code of a link, reply of Entra ID. */
 export class Session {
   #state: SessionState = { state: "starting" };
   #token: string | undefined;
-  /** Stays here and nowhere else: it outlives every token, so that storage must not see it. */
+  /** Only in memory, never in storage, because it outlives every token. */
   #key: string | undefined;
-  /** Stays here, too: it makes tokens that outlive the session. */
+  /** Only in memory, because it can issue tokens that outlive the session. */
   #entra: EntraToken | undefined;
   #renewal: ReturnType<typeof setTimeout> | undefined;
-  /** Raised by whatever ends a session: what was under way for it is of no use then. */
+  /** Incremented when a session ends, to ignore its pending work. */
   #generation = 0;
-  /** Raised by each try to sign in, and by signing out: only the newest try counts. */
+  /** Incremented by each sign-in and sign-out: only the newest attempt counts. */
   #tries = 0;
   readonly #listeners = new Set<() => void>();
   readonly api: Client = new Client({
@@ -78,13 +76,13 @@ export class Session {
     return this.#state;
   }
 
-  /** Calls a listener after each change; gives what ends that. */
+  /** Calls a listener after each change; returns the function that unsubscribes it. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Takes up what the tab kept over a reload; where the service does not answer, the next reload tries again. */
+  /** Restores the session after a reload; if the service does not respond, the next reload tries again. */
   async restore(): Promise<void> {
     const found = kept(new Date());
     if (!found) {
@@ -112,7 +110,7 @@ export class Session {
     }
   }
 
-  /** Signs in with what somebody pasted: an API key or a token. */
+  /** Signs in with a pasted API key or token. */
   async signInWithCredential(text: string): Promise<void> {
     if (!CREDENTIAL.test(text)) {
       await this.#attempt(() => Promise.reject(createCredentialError()));
@@ -121,7 +119,7 @@ export class Session {
     }
   }
 
-  /** Signs in with an API key, which is exchanged for a token and renews it as long as the page stays open. */
+  /** Signs in with an API key: exchanges it for a token, and renews that while the page is open. */
   async signInWithKey(key: string): Promise<void> {
     await this.#attempt(async () => {
       const minted = await exchangeKey(key);
@@ -129,20 +127,20 @@ export class Session {
     });
   }
 
-  /** Signs in with a token; the session ends with it. */
+  /** Signs in with a token; the session ends when it expires. */
   async signInWithToken(token: string): Promise<void> {
     await this.#attempt(() => Promise.resolve({ token }));
   }
 
   /**
-   * Signs in with the one-time code of a link that the local host printed. A code that is not taken ends no session.
-   * @returns why the code was not taken, where somebody stays signed in all the same
+   * Signs in with the one-time code of a sign-in link. A rejected code does not end the current session.
+   * @returns why the code was rejected, if the current session continues
    */
   async signInWithCode(code: string): Promise<ApiError | undefined> {
     return await this.#attempt(() => createClient().post<Opening>("/local/sign-in", { code }));
   }
 
-  /** Signs in with what Entra ID sent back, for eight hours. */
+  /** Signs in with the reply of Entra ID, for eight hours. */
   async signInWithEntra(reply: EntraReply): Promise<ApiError | undefined> {
     return await this.#attempt(async () => {
       const entra = await redeemCode(reply);
@@ -152,15 +150,15 @@ export class Session {
   }
 
   /**
-   * Makes a further token: with what signed in, where this page still holds it, as no token outlives the token that asks.
-   * @param scopes the rights to carry, all of them when left out
+   * Issues a further token with the sign-in credential, if this page still has it, because a token cannot outlive its issuer.
+   * @param scopes the rights of the token; the default is all
    */
   async issueToken(minutes: number, scopes?: readonly Right[]): Promise<IssuedToken> {
     const source = this.#findSource();
     return await issueToken(source === undefined ? this.api : createClient(source), minutes, scopes);
   }
 
-  /** Tells when the longest token that `mint` can make now would end; null where nothing but its lifetime ends it. */
+  /** Returns the latest possible end of a token from `issueToken`; null without a limit. */
   async longestExpiry(): Promise<string | null> {
     if (this.#key !== undefined) {
       return (await fetchIdentity(createClient(this.#key))).expiresAt;
@@ -169,7 +167,7 @@ export class Session {
     return this.#findSource() === undefined ? end : null;
   }
 
-  /** The credential behind the session's token, where this page holds it and it is good for more. */
+  /** Returns the credential of the session's token, if this page has it and it is still valid. */
   #findSource(): string | undefined {
     const entra = this.#entra && this.#entra.endsAt > Date.now() ? this.#entra.token : undefined;
     return this.#key ?? entra;
@@ -180,14 +178,14 @@ export class Session {
     this.#end(undefined);
   }
 
-  /** Begins a try to sign in; gives what tells whether it is still the newest. */
+  /** Begins a sign-in attempt; returns a function that tells whether it is still the newest. */
   #beginAttempt(): () => boolean {
     this.#tries += 1;
     const mine = this.#tries;
     return () => mine === this.#tries;
   }
 
-  /** Tries to sign in, and puts the new session in the place of the one that runs only once it is there. */
+  /** Signs in; replaces the current session only after success. */
   async #attempt(work: () => Promise<Opening>): Promise<ApiError | undefined> {
     const mine = this.#beginAttempt();
     const beginning = this.#state.state === "starting";
@@ -207,14 +205,14 @@ export class Session {
   }
 
   #replace({ token, expiresAt, key, entra }: Opening, who: IdentityAt): void {
-    // Whoever was signed in is out first, so that nothing of theirs is left for the next one.
+    // The previous session ends first, so that the next user finds no data of it.
     this.#end(undefined);
     this.#key = key;
     this.#entra = entra;
     this.#storeToken(token, expiresAt, who);
   }
 
-  /** @param beginning the page was just opened, so that the tab may have kept a session */
+  /** @param beginning true if the page has just loaded, so the tab may have a stored session */
   async #handleSignInFailure(reason: ApiError, beginning: boolean): Promise<ApiError | undefined> {
     if (this.#state.state !== "in" && beginning && kept(new Date())) {
       await this.restore();
@@ -225,7 +223,7 @@ export class Session {
   }
 
   #storeToken(token: string, expiresAt: string | undefined, { who, now }: IdentityAt): void {
-    // The service's clock says when a token ends; this machine's may be hours off.
+    // The service's clock decides when a token ends; this machine's can be hours off.
     const ahead = Date.now() - now.getTime();
     const end = new Date(expiresAt ?? who.expiresAt ?? now.getTime() + TOKEN_MINUTES * 60_000);
     const until = new Date(end.getTime() + ahead);
@@ -235,7 +233,7 @@ export class Session {
     this.#scheduleRenewal(until);
   }
 
-  /** Renews the token before its end from the key, or ends the session with it; `end` is by this machine's clock. */
+  /** Schedules the renewal of the token, or the end of the session; `end` is by this machine's clock. */
   #scheduleRenewal(end: Date): void {
     clearTimeout(this.#renewal);
     const left = end.getTime() - Date.now();
@@ -276,7 +274,7 @@ export class Session {
     }
   }
 
-  /** Ends the session whose token was refused; a late answer to an earlier one's ends nothing. */
+  /** Ends the session whose token was rejected; ignores late replies to an earlier session. */
   #handleRejectedToken(error: ApiError, token: string | undefined): void {
     if (token !== undefined && token === this.#token) {
       this.#end(error);
@@ -306,7 +304,7 @@ export class Session {
   }
 }
 
-/** A client for the calls that sign in: it sends what it is given, and a refusal ends no session. */
+/** Creates a client for sign-in calls with a given credential; a rejection ends no session. */
 function createClient(credential?: string): Client {
   return new Client({ token: () => credential, workspace: () => "", refused: () => undefined });
 }
@@ -320,7 +318,7 @@ function createExpiredError(): ApiError {
 }
 
 function createCredentialError(): ApiError {
-  const detail = "This is no API key and no token: they have no blanks and no characters beyond ASCII. Copy it again.";
+  const detail = "This is not an API key or token: they have no blanks and only ASCII characters. Copy it again.";
   return new ApiError({ status: 0, code: "NO_CREDENTIAL", detail });
 }
 

@@ -1,12 +1,12 @@
-/** What a reload of the tab keeps: the token, never the API key. It goes when the tab is closed. */
+/** Session data that survive a reload: the token, never the API key. Closing the tab deletes them. */
 export interface StoredSession {
   token: string;
   expiresAt: string;
-  /** When it ends by this machine's clock, which may differ from the service's. */
+  /** End by this machine's clock, which may differ from the service's. */
   until: string;
 }
 
-/** Everything that the console stores in a tab begins with it. */
+/** Prefix of all stored names. */
 export const NAME = "workspace-console";
 
 export function storeSession(recallSession: StoredSession): void {
@@ -17,7 +17,7 @@ export function storeSession(recallSession: StoredSession): void {
   }
 }
 
-/** Forgets the session and all that the tab remembered for its reader. */
+/** Deletes the session and all remembered data of the tab. */
 export function clearStorage(): void {
   try {
     for (const name of Object.keys(sessionStorage).filter((each) => each.startsWith(NAME))) {
@@ -28,7 +28,7 @@ export function clearStorage(): void {
   }
 }
 
-/** Gives what is kept, undefined where there is nothing, or nothing that is still good. */
+/** Returns the stored session, undefined if there is none or it has expired. */
 export function kept(now: Date): StoredSession | undefined {
   try {
     const found = JSON.parse(sessionStorage.getItem(NAME) ?? "null") as StoredSession | null;

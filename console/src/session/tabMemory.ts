@@ -1,9 +1,9 @@
-// What a tab remembers for its reader until it is closed or the reader signs out; nothing secret.
+// Memory of a tab until it is closed or the user signs out; without secrets.
 import { NAME } from "./storage.ts";
 
 const PREFIX = `${NAME}-`;
 
-/** Gives what was remembered under a name, undefined without. */
+/** Returns the remembered value of a name, undefined without one. */
 export function recall(name: string): unknown {
   try {
     return JSON.parse(sessionStorage.getItem(PREFIX + name) ?? "null") ?? undefined;
@@ -12,7 +12,7 @@ export function recall(name: string): unknown {
   }
 }
 
-/** Remembers a JSON value; a browser that stores nothing remembers nothing. */
+/** Remembers a JSON value; does nothing if the browser blocks storage. */
 export function remember(name: string, value: unknown): void {
   try {
     sessionStorage.setItem(PREFIX + name, JSON.stringify(value));

@@ -62,17 +62,17 @@ function Shell({ who }: { who: Identity }) {
 function Current({ entry, route, allowed }: { entry: PageEntry | undefined; route: Route; allowed: boolean }) {
   if (entry === undefined) {
     return (
-      <Page key="nothing" title="There is no such page">
-        <Empty title="Nothing stands at this address">Choose a page on the left.</Empty>
+      <Page key="nothing" title="Page not found">
+        <Empty title="Unknown address">Choose a page on the left.</Empty>
       </Page>
     );
   }
   if (!allowed) {
     return (
       <Page key={entry.path} title={entry.title}>
-        <Empty title="Your token does not open this page">
+        <Empty title="Your token cannot open this page">
           It needs {[...entry.rights, ...(entry.anyRight ? [entry.anyRight.join(" or ")] : [])].join(" and ")}. Sign in
-          with a key that carries them, or ask an administrator.
+          with a key that has them, or ask an administrator.
         </Empty>
       </Page>
     );
@@ -80,7 +80,7 @@ function Current({ entry, route, allowed }: { entry: PageEntry | undefined; rout
   return <LoadedPage key={entry.path} entry={entry} route={route} />;
 }
 
-/** Notes each change of the page but the first. */
+/** Records each change of the page except the first. */
 function usePageChanges(path: string): void {
   const before = useRef(path);
   if (before.current !== path) {

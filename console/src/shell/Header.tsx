@@ -16,7 +16,7 @@ interface Props {
   onToggleNav: () => void;
 }
 
-/** Which workspace this is, and who is signed in. */
+/** The header: workspace, user, theme and sign-out. */
 export function Header({ who, navOpen, onToggleNav }: Props) {
   const [shown, setShown] = useState(getTheme());
   useEffect(() => subscribeToTheme(() => setShown(getTheme())), []);

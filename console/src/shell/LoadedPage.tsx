@@ -7,7 +7,7 @@ import type { PageProps } from "@/pageProps.ts";
 import type { PageEntry } from "@/pages.ts";
 import type { Route } from "@/router/route.ts";
 
-/** Fetches a page's code and shows it; a page that fails leaves the rest of the console alone. */
+/** Loads and shows a page; an error in it does not affect the rest of the console. */
 export function LoadedPage({ entry, route }: { entry: PageEntry; route: Route }) {
   const [Shown, setShown] = useState<ComponentType<PageProps>>();
   const [failed, setFailed] = useState(false);
@@ -22,7 +22,7 @@ export function LoadedPage({ entry, route }: { entry: PageEntry; route: Route })
     };
   }, [entry]);
   if (failed) {
-    return <Broken>The page could not be fetched. The console may have been updated.</Broken>;
+    return <Broken>The page could not be loaded. The console may have been updated.</Broken>;
   }
   return Shown ? (
     <Boundary>
@@ -35,7 +35,7 @@ export function LoadedPage({ entry, route }: { entry: PageEntry; route: Route })
 
 function Broken({ children }: { children: ComponentChildren }) {
   return (
-    <Notice kind="bad" title="This page does not work at the moment">
+    <Notice kind="bad" title="This page is not working">
       <p>{children}</p>
       <Button icon="refresh" onClick={() => window.location.reload()}>
         Reload

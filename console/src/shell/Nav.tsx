@@ -12,7 +12,7 @@ interface Props {
   onNavigate: () => void;
 }
 
-/** The pages that the caller's rights open. */
+/** Navigation to the pages that the caller may open. */
 export function Nav({ pages, current, open, onNavigate }: Props) {
   const groups = [...new Set(pages.map((page) => page.group))];
   return (

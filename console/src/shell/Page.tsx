@@ -7,12 +7,12 @@ import css from "./Page.module.css";
 interface Props {
   title: string;
   description?: string;
-  /** Buttons beside the title. */
+  /** Buttons next to the title. */
   actions?: ComponentChildren;
   children: ComponentChildren;
 }
 
-/** The frame of a page: its heading, which takes the focus after a navigation, and its content. */
+/** The frame of a page: content and heading, which takes the focus after a navigation. */
 export function Page({ title, description, actions, children }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -45,7 +45,7 @@ interface PanelProps {
   children: ComponentChildren;
 }
 
-/** A box for what belongs together on a page. */
+/** A section of a page. */
 export function Panel({ title, actions, children }: PanelProps) {
   return (
     <section class={css.panel}>

@@ -1,11 +1,11 @@
 let navigated = false;
 
-/** Notes that the reader went to another page: the next heading takes the focus. The first page leaves it alone. */
+/** Records a navigation: the next heading takes the focus, but not on the first page. */
 export function recordNavigation(): void {
   navigated = true;
 }
 
-/** Focuses a heading after a navigation, so that screen readers and the keyboard go on there. */
+/** Focuses a heading after a navigation, for screen readers and keyboard users. */
 export function takeFocus(heading: HTMLElement | null): void {
   if (navigated) {
     navigated = false;

@@ -4,12 +4,12 @@ const NAME = "workspace-console-theme";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();
 
-/** The theme shown: what was chosen, else what the machine prefers. */
+/** Returns the current theme: the user's choice, otherwise the machine's preference. */
 export function getTheme(): Theme {
   return recallTheme() ?? (dark.matches ? "dark" : "light");
 }
 
-/** Chooses the other theme; choosing what the machine prefers follows the machine again. */
+/** Switches the theme; choosing the machine's preference follows the machine again. */
 export function toggleTheme(): void {
   const wanted: Theme = getTheme() === "dark" ? "light" : "dark";
   const preferred: Theme = dark.matches ? "dark" : "light";
@@ -25,7 +25,7 @@ export function toggleTheme(): void {
   applyTheme();
 }
 
-/** Shows the theme, now and whenever the machine's preference changes. */
+/** Applies the theme now and on each change of the machine's preference. */
 export function startTheme(): void {
   applyTheme();
   dark.addEventListener("change", applyTheme);

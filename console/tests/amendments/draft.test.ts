@@ -54,7 +54,7 @@ describe("an amendment's form", () => {
     const wrong = validateDraft({ ...createDraft(null, []), OriginalRecord: "[", AmendedRecord: "5" }).wrong;
     expect(Object.keys(wrong)).toEqual(["EntityType", "EntityID", "OriginalRecord", "AmendedRecord", "ReasonCategory"]);
     expect(validateDraft(createDraft(toRecordView(EVENT), ["other"])).wrong).toEqual({
-      AmendedRecord: "Nothing differs from the original yet.",
+      AmendedRecord: "The amended record equals the original.",
     });
   });
 });
@@ -77,9 +77,9 @@ describe("where amendments stand", () => {
 
   it("is decided by somebody else than the author, with the right and a name", () => {
     expect(explainDenial("a@x", "b@x", true)).toBeUndefined();
-    expect(explainDenial("A@x", "a@X", true)).toContain("somebody else");
+    expect(explainDenial("A@x", "a@X", true)).toContain("another person");
     expect(explainDenial("a@x", "b@x", false)).toContain("Workspace.Amendment.Approve");
-    expect(explainDenial("a@x", null, true)).toContain("names nobody");
+    expect(explainDenial("a@x", null, true)).toContain("no user identity");
   });
 });
 

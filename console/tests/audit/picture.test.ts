@@ -117,10 +117,10 @@ describe("the picture of a chain", () => {
     });
     expect(picture.nodes.every((node) => node.state === "sound")).toBe(true);
     expect(picture.checkpoint?.node.state).toBe("broken");
-    expect(picture.text).toContain("does not fit the chain");
+    expect(picture.text).toContain("does not match the chain");
   });
 
   it("says that an empty chain was not checked", () => {
-    expect(buildPicture({ ...SOUND, Empty: true }, { tip: 0, checkpoint: null }).text).toContain("nothing was checked");
+    expect(buildPicture({ ...SOUND, Empty: true }, { tip: 0, checkpoint: null }).text).toContain("no records to check");
   });
 });

@@ -71,7 +71,7 @@ describe("checkpoints", () => {
       );
       const signature = [...(id.match(/../g) ?? [])].map((pair) => Number.parseInt(pair, 16));
       const signedNote = `${text}\n\u2014 k ${toBase64(Uint8Array.from([...signature, ...der(new Uint8Array(raw))]))}\n`;
-      await expect(openCheckpoint(signedNote, await parseVerifierKey(line))).rejects.toThrow("no checkpoint");
+      await expect(openCheckpoint(signedNote, await parseVerifierKey(line))).rejects.toThrow("not a checkpoint");
     }
   });
 });

@@ -40,7 +40,7 @@ function describeEntry(entry: Entry): string {
 
 const STATUSES = [
   { value: "", label: "any" },
-  { value: "pending", label: "waits for a decision" },
+  { value: "pending", label: "pending" },
   { value: "approved", label: "approved" },
   { value: "rejected", label: "rejected" },
 ] as const;

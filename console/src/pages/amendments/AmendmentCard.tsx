@@ -13,13 +13,13 @@ import { buildEntityAddress } from "./place.ts";
 interface Props {
   scope: string;
   amendment: Amendment;
-  /** Where it stands now. */
+  /** Its current status. */
   status: string;
-  /** What can be done with it. */
+  /** Its actions. */
   children?: ComponentChildren;
 }
 
-/** An amendment: what changes, who wants it, when and why. */
+/** An amendment: its changes, author, time and reason. */
 export function AmendmentCard({ scope, amendment, status, children }: Props) {
   const { EntityType: type, EntityID: entity } = amendment;
   return (
@@ -50,7 +50,7 @@ export function AmendmentCard({ scope, amendment, status, children }: Props) {
   );
 }
 
-/** The record's id; a link into the audit log for who may read that. */
+/** The record's id; a link to the audit log if the caller may read it. */
 export function AuditLink({ scope, id }: { scope: string; id: string }) {
   const canRead = useHasRights("Workspace.Provenance.Read");
   const sequence = parseRecordId(id);

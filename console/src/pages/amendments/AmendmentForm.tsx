@@ -26,13 +26,13 @@ type Stage =
   | { name: "review"; amendment: NewAmendment; busy: boolean; error: unknown }
   | { name: "made"; made: Amendment };
 
-/** Asks for an amendment, shows what it changes, and sends it. */
+/** A form for an amendment, with a review of its changes before sending. */
 export function AmendmentForm({ scope, categories, from }: Props) {
   const [start, setStart] = useState(() => createDraft(from, categories));
   const [draft, setDraft] = useState(start);
   const [stage, setStage] = useState<Stage>({ name: "editing" });
   useUnsavedWarning(stage.name !== "made" && JSON.stringify(draft) !== JSON.stringify(start));
-  // One key for one amendment: sent again after a lost answer it is stored once; edited it is another one.
+  // One key for each amendment: a retry after a lost reply stores it once; an edited amendment gets a new key.
   const [key, setKey] = useState(createIdempotencyKey);
   const edit = (changes: Partial<Draft>) => {
     setDraft({ ...draft, ...changes });
@@ -101,7 +101,7 @@ function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps)
   return (
     <form class={css.form} onSubmit={submit} noValidate>
       {who.principal === null && (
-        <Notice kind="warn" title="This token names nobody">
+        <Notice kind="warn" title="This token has no user identity">
           Service tokens cannot make amendments, because each amendment records its author. Sign in as yourself.
         </Notice>
       )}
@@ -116,14 +116,14 @@ function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps)
             {...field("OriginalRecord")}
             rows={12}
             mono
-            hint="A JSON object, as it was recorded"
+            hint="The recorded JSON object"
           />
           <TextArea
             label="Amended record"
             {...field("AmendedRecord")}
             rows={12}
             mono
-            hint="The same object, as it should have been"
+            hint="The same object with the right values"
           />
         </div>
         <Changed names={changed} />
@@ -141,7 +141,7 @@ function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps)
             label="Reason in words"
             {...field("ReasonText")}
             rows={3}
-            hint="What happened, so that a reader in years understands it"
+            hint="Explain the change for later readers"
           />
         </div>
       </Panel>
@@ -150,25 +150,25 @@ function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps)
         <Button kind="primary" type="submit" disabled={who.principal === null}>
           Review
         </Button>
-        {tried && !amendment && <p class={css.wrong}>Mend what is marked above.</p>}
+        {tried && !amendment && <p class={css.wrong}>Correct the marked fields above.</p>}
       </div>
     </form>
   );
 }
 
-/** What the service said about a field, or about something inside it. */
+/** Returns the service's message about a field or one of its members. */
 function findFieldError(refused: ApiError | undefined, name: string): string | undefined {
   const inside = new RegExp(`^${name}(?=[.[]|$)`);
   const found = refused?.errors.find((error) => inside.test(error.field));
   return found && `${found.field.replace(inside, "").slice(0, 80)} ${found.message}`.trim();
 }
 
-/** The names of the members that differ: what becomes ChangedFields. */
+/** The names of the changed members, which become ChangedFields. */
 function Changed({ names }: { names: readonly string[] | null }) {
   return (
     <p class={css.changed} aria-live="polite">
       <span>Changed fields:</span>
-      {names === null && <span class={css.soft}>not known while a record is no JSON object</span>}
+      {names === null && <span class={css.soft}>unknown until both records are JSON objects</span>}
       {names?.length === 0 && <span class={css.soft}>none yet</span>}
       {names?.map((name) => (
         <Badge key={name} tone="accent">

@@ -16,10 +16,10 @@ import { Queue } from "./Queue.tsx";
 const TABS: readonly { id: View; title: string }[] = [
   { id: "queue", title: "To decide" },
   { id: "all", title: "All amendments" },
-  { id: "entity", title: "One entity" },
+  { id: "entity", title: "Entity" },
 ];
 
-/** Amendments of records: made by one, decided by another, with the original beside them. */
+/** The amendments page: create, decide and read amendments. */
 export default function Amendments({ route }: PageProps) {
   const place = parsePlace(route);
   const [scope, setScope] = useState(place.scope);
@@ -30,7 +30,7 @@ export default function Amendments({ route }: PageProps) {
   return (
     <Page
       title="Amendments"
-      description="Nothing recorded is changed: an amendment stands beside the original, and somebody else decides it."
+      description="Originals never change: an amendment is a separate record, and another person approves or rejects it."
     >
       <ScopeField
         value={scope}
@@ -38,9 +38,7 @@ export default function Amendments({ route }: PageProps) {
         onOpen={(chosen) => navigate(buildViewAddress(chosen, place.view))}
       />
       {place.scope === "" ? (
-        <Empty title="Which scope?">
-          Enter the scope whose amendments you want to read or make: a line, a batch, a system.
-        </Empty>
+        <Empty title="Which scope?">Enter the scope of the amendments: a line, a batch, a system.</Empty>
       ) : (
         <Views key={place.scope} place={place} />
       )}

@@ -16,11 +16,11 @@ type Kind = "approve" | "reject";
 interface Props {
   scope: string;
   amendment: Amendment;
-  /** Reads the queue anew. */
+  /** Reloads the queue. */
   onReload: () => void;
 }
 
-/** Approves or rejects an amendment, or says why its reader cannot. */
+/** Buttons to approve or reject an amendment, or the reason why the caller cannot. */
 export function Decision({ scope, amendment, onReload }: Props) {
   const { principal } = useIdentity();
   const why = explainDenial(amendment.AmendedBy, principal, useHasRights("Workspace.Amendment.Approve"));
@@ -61,12 +61,12 @@ function DecisionDialog({ kind, scope, amendment, onClose, onReload }: Props & {
   const [busy, setBusy] = useState(false);
   const [missing, setMissing] = useState<string>();
   const [error, setError] = useState<unknown>();
-  // One key for one decision: sent again after a lost answer it is stored once.
+  // One key for each decision: a retry after a lost reply stores it once.
   const [key] = useState(createIdempotencyKey);
   const id = amendment.RecordID;
   const decide = async () => {
     if (kind === "reject" && reason.trim() === "") {
-      setMissing("Say why: the reason is kept with the rejection.");
+      setMissing("Enter a reason; it is recorded with the rejection.");
       return;
     }
     setBusy(true);
@@ -102,15 +102,18 @@ function DecisionDialog({ kind, scope, amendment, onClose, onReload }: Props & {
       }
     >
       <p>
-        Recorded for good, as a signature: <b>{principal}</b>, the time, and the meaning{" "}
-        <b>{kind === "approve" ? "approval" : "rejection"}</b>. The original stays as it is.
+        Recorded permanently, as a signature: <b>{principal}</b>, the time, and the meaning{" "}
+        <b>{kind === "approve" ? "approval" : "rejection"}</b>. The original does not change.
       </p>
       {kind === "reject" && (
         <TextArea label="Reason" value={reason} onInput={setReason} error={missing} rows={3} disabled={busy} />
       )}
       {meanwhile && (
-        <Notice kind="warn" title={`It was decided meanwhile: it is ${String(meanwhile.members.currentStatus)}`}>
-          Nothing was recorded for you. Reload to see the amendments that still wait.
+        <Notice
+          kind="warn"
+          title={`Another decision came first: the amendment is ${String(meanwhile.members.currentStatus)}`}
+        >
+          Your decision was not recorded. Reload to see the pending amendments.
           <span class={css.soft}>
             <code>{meanwhile.code}</code> · request <code>{meanwhile.requestId}</code>
           </span>

@@ -14,12 +14,12 @@ import { Timeline } from "./Timeline.tsx";
 
 interface Props {
   scope: string;
-  /** Empty where none was chosen yet. */
+  /** Empty before a choice. */
   entity: string;
   onOpen: (entity: string) => void;
 }
 
-/** Amendments of one entity, in the order of the chain. */
+/** The amendments of one entity, in the order of the chain. */
 export function Entity({ scope, entity, onOpen }: Props) {
   const [text, setText] = useState(entity);
   return (
@@ -39,7 +39,7 @@ export function Entity({ scope, entity, onOpen }: Props) {
       </form>
       {entity === "" ? (
         <Empty title="Which entity?">
-          Enter the entity's id as it stands in its records, or open one from the other lists.
+          Enter the entity's id from its records, or open an entity from the other lists.
         </Empty>
       ) : (
         <Chain scope={scope} entity={entity} />
@@ -55,14 +55,14 @@ function Chain({ scope, entity }: { scope: string; entity: string }) {
       {({ records, hasMore }) => (
         <>
           {hasMore && (
-            <Notice kind="warn" title="This is not all of it">
-              The entity has more than 1,000 amendments and decisions; the oldest are shown. Do not present this as
-              complete: export the chain of amendments instead.
+            <Notice kind="warn" title="This list is incomplete">
+              The entity has more than 1,000 amendments and decisions; only the oldest are shown. Export the chain of
+              amendments for a complete list.
             </Notice>
           )}
           {records.length === 0 ? (
             <Empty title="No amendments of this entity">
-              No amendment of this scope names {entity}. Ids match as written, in upper and lower case.
+              No amendment of this scope names {entity}. Ids are case-sensitive.
             </Empty>
           ) : (
             <Timeline scope={scope} records={records} standings={computeStatuses(records)} />

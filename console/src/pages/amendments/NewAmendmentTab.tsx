@@ -12,7 +12,7 @@ import { AmendmentForm } from "./AmendmentForm.tsx";
 
 interface Props {
   scope: string;
-  /** Sequence of the plant event to begin with; without it the form begins empty. */
+  /** Sequence of the plant event to amend; without it the form is empty at first. */
   record: number | undefined;
 }
 
@@ -21,7 +21,7 @@ interface Start {
   from: RecordView | null;
 }
 
-/** Makes an amendment, from a record or from scratch. */
+/** The tab for a new amendment, of a record or from scratch. */
 export function NewAmendmentTab({ scope, record }: Props) {
   const canRead = useHasRights("Workspace.Provenance.Read");
   const wanted = canRead ? record : undefined;
@@ -33,8 +33,8 @@ export function NewAmendmentTab({ scope, record }: Props) {
           {record !== undefined && !from && (
             <Notice kind="warn" title={`Record ${formatRecordId(record)} cannot be read`}>
               {canRead
-                ? "The scope has no such plant event; fill the form in by hand."
-                : "Your token does not read the audit log; fill the form in by hand."}
+                ? "The scope does not contain this plant event; fill in the form by hand."
+                : "Your token cannot read the audit log; fill in the form by hand."}
             </Notice>
           )}
           <AmendmentForm scope={scope} categories={categories} from={from} />

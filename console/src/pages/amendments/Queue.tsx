@@ -12,9 +12,9 @@ import { Decision } from "./Decision.tsx";
 
 const PAGE = 50;
 
-/** The amendments that wait for a decision, newest first. */
+/** The pending amendments, newest first. */
 export function Queue({ scope }: { scope: string }) {
-  // Sequences at which pages begin; the last one is shown.
+  // First sequence of each page; the last page is visible.
   const [pages, setPages] = useState<readonly (number | undefined)[]>([undefined]);
   const toSequence = pages.at(-1);
   const resource = useResource(
@@ -38,7 +38,7 @@ export function Queue({ scope }: { scope: string }) {
               {waiting.length > 0 && (
                 <div class={css.row}>
                   <Button icon="refresh" busy={resource.loading} onClick={resource.reload}>
-                    Look again
+                    Refresh
                   </Button>
                   {pages.length > 1 && <Button onClick={() => setPages(pages.slice(0, -1))}>Newer</Button>}
                   {hasMore && last !== null && <Button onClick={() => setPages([...pages, last - 1])}>Older</Button>}
@@ -55,14 +55,14 @@ export function Queue({ scope }: { scope: string }) {
 function Nothing({ onReload }: { onReload: () => void }) {
   return (
     <Empty
-      title="Nothing waits for a decision"
+      title="No pending amendments"
       action={
         <Button icon="refresh" onClick={onReload}>
-          Look again
+          Refresh
         </Button>
       }
     >
-      An amendment appears here as soon as somebody makes one. A mistyped scope looks the same: check its spelling.
+      New amendments appear here. A mistyped scope is empty, too: check its spelling.
     </Empty>
   );
 }

@@ -6,8 +6,7 @@ import { ErrorNotice } from "@/components/Notice.tsx";
 import { saveFile } from "@/components/saveFile.ts";
 
 /**
- * Gets the service's printable report as a file. It is not shown in a frame or a tab: those would stand under this
- * page's policy, which takes no style elements, and the report is one file with its style inside.
+ * Saves the service's printable report as a file. A frame or tab would inherit this page's security policy, which blocks the report's inline styles.
  */
 export function Report({ scope, entity }: { scope: string; entity: string }) {
   const [busy, setBusy] = useState(false);

@@ -13,7 +13,7 @@ interface Props {
   onSend: () => void;
 }
 
-/** Shows what an amendment changes before it is sent. */
+/** A review of an amendment's changes before it is sent. */
 export function Review({ amendment, busy, error, onBack, onSend }: Props) {
   return (
     <Panel title={`Review: ${amendment.EntityType} ${amendment.EntityID}`}>
@@ -23,8 +23,8 @@ export function Review({ amendment, busy, error, onBack, onSend }: Props) {
         {amendment.ReasonText && `: ${amendment.ReasonText}`}
       </p>
       <p class={css.soft}>
-        The amendment is recorded under your name, for good. Where the workspace asks for approval, it counts once
-        somebody else approved it.
+        The amendment is recorded permanently under your name. If the workspace requires approval, it is effective after
+        another person approves it.
       </p>
       {error !== undefined && <ErrorNotice error={error} />}
       <div class={css.row}>

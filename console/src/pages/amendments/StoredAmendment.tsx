@@ -5,14 +5,14 @@ import { Panel } from "@/shell/Page.tsx";
 import css from "./Amendments.module.css";
 import { buildEntityAddress } from "./place.ts";
 
-/** An amendment that was stored, and what comes next. */
+/** Confirmation of a stored amendment, with the next steps. */
 export function StoredAmendment({ scope, made, onAgain }: { scope: string; made: Amendment; onAgain: () => void }) {
   return (
     <Panel title="Amendment recorded">
       <Notice kind="good" title={`It is record ${made.RecordID}, ${made.Status}`}>
         {made.Status === "pending"
-          ? "Somebody else decides it: it waits for them under “To decide” in this scope."
-          : "This workspace asks for no approval: it counts at once."}
+          ? "Another person must approve it; they find it under “To decide” in this scope."
+          : "This workspace requires no approval: the amendment is effective now."}
       </Notice>
       <div class={css.row}>
         <a class={css.link} href={buildEntityAddress(scope, made.EntityID)}>

@@ -47,7 +47,7 @@ function DecisionEntry({ scope, decision }: { scope: string; decision: Transitio
         <b>{approved ? "Approved" : "Rejected"}</b>: amendment <code>{decision.AmendmentID}</code>, by{" "}
         {decision.ApprovedBy ?? decision.RejectedBy}
       </p>
-      {!approved && <p>{decision.RejectionReason ? `Because: ${decision.RejectionReason}` : "No reason was given."}</p>}
+      {!approved && <p>{decision.RejectionReason ? `Reason: ${decision.RejectionReason}` : "No reason given."}</p>}
       <p class={css.soft}>
         <Time at={decision.ApprovedAt ?? decision.RejectedAt} /> · <AuditLink scope={scope} id={decision.RecordID} />
       </p>

@@ -1,10 +1,10 @@
-// An amendment as it is entered, and what is still wrong with it.
+// The form of an amendment, and its validation.
 import type { NewAmendment } from "@/api/amendments.ts";
 import type { RecordView } from "@/pages/audit/recordView.ts";
 import { findChangedFields } from "@/proof/changes.ts";
 import { readObject, writeObject } from "@/proof/jsonText.ts";
 
-/** What stands in the form. */
+/** Values of the form. */
 export interface Draft {
   readonly EntityType: string;
   readonly EntityID: string;
@@ -16,15 +16,15 @@ export interface Draft {
 
 export type DraftErrors = Partial<Record<keyof Draft, string>>;
 
-/** What the form says so far: an amendment that can be sent, or what is wrong; and what changes in either case. */
+/** Result of a validation: a complete amendment or the errors, and the changed fields. */
 export interface DraftValidation {
   readonly amendment: NewAmendment | undefined;
   readonly wrong: DraftErrors;
-  /** Names of the members that differ; null while a state cannot be read. */
+  /** Names of the changed members; null while a record is invalid. */
   readonly changed: readonly string[] | null;
 }
 
-/** Returns the form's first content: the state that a record left, twice, or nothing. */
+/** Returns the initial form: both states equal to the record's later state, or empty. */
 export function createDraft(record: RecordView | null, categories: readonly string[]): Draft {
   const state = writeObject(record?.after ?? record?.before ?? {});
   return {
@@ -37,15 +37,15 @@ export function createDraft(record: RecordView | null, categories: readonly stri
   };
 }
 
-/** Judges what was entered. */
+/** Validates the form. */
 export function validateDraft(draft: Draft): DraftValidation {
   const original = readObject(draft.OriginalRecord);
   const amended = readObject(draft.AmendedRecord);
   const readable = original.value && amended.value;
   const changed = readable ? findChangedFields(original.value, amended.value) : null;
   const wrong: DraftErrors = {
-    ...(draft.EntityType.trim() === "" ? { EntityType: "Is required." } : {}),
-    ...(draft.EntityID.trim() === "" ? { EntityID: "Is required." } : {}),
+    ...(draft.EntityType.trim() === "" ? { EntityType: "This field is required." } : {}),
+    ...(draft.EntityID.trim() === "" ? { EntityID: "This field is required." } : {}),
     ...(original.problem === undefined ? {} : { OriginalRecord: original.problem }),
     ...checkAmendedRecord(amended.problem, changed),
     ...(draft.ReasonCategory === "" ? { ReasonCategory: "Choose a reason." } : {}),
@@ -61,5 +61,5 @@ export function validateDraft(draft: Draft): DraftValidation {
 
 function checkAmendedRecord(problem: string | undefined, changed: readonly string[] | null): DraftErrors {
   if (problem !== undefined) return { AmendedRecord: problem };
-  return changed?.length === 0 ? { AmendedRecord: "Nothing differs from the original yet." } : {};
+  return changed?.length === 0 ? { AmendedRecord: "The amended record equals the original." } : {};
 }

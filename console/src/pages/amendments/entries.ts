@@ -1,7 +1,7 @@
-// Where amendments stand, from the records of their chain.
+// Amendments and decisions as entries of one list, and their current status.
 import { type Amendment, type AmendmentRecord, isTransition, type Transition } from "@/api/amendments.ts";
 
-/** An amendment or a decision, with who and when by the same names. */
+/** An amendment or a decision, with the same members for person and time. */
 export interface Entry {
   readonly id: string;
   readonly who: string;
@@ -9,11 +9,11 @@ export interface Entry {
   readonly status: string;
   readonly amendment: Amendment | undefined;
   readonly decision: Transition | undefined;
-  /** Somebody changed it in the store, so that it is not what it should be. */
+  /** True if the stored record was tampered with. */
   readonly damaged: boolean;
 }
 
-/** Returns a record as an entry. */
+/** Converts a record to an entry. */
 export function toEntry(record: AmendmentRecord): Entry {
   if (isTransition(record)) {
     const who = record.ApprovedBy ?? record.RejectedBy ?? "";
@@ -35,7 +35,7 @@ function copyCommonFields(record: AmendmentRecord): { id: string; status: string
   return { id: record.RecordID, status: record.Status, damaged: false };
 }
 
-/** Returns where each amendment stands now, by its RecordID: as stored, or as decided since. */
+/** Returns the current status of each amendment, by its RecordID. */
 export function computeStatuses(records: readonly AmendmentRecord[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const record of records) {
@@ -44,11 +44,12 @@ export function computeStatuses(records: readonly AmendmentRecord[]): ReadonlyMa
   return found;
 }
 
-/** Tells why somebody may not decide an amendment, in words; undefined where they may. */
+/** Explains why a caller may not decide an amendment; undefined if they may. */
 export function explainDenial(author: string, principal: string | null, canApprove: boolean): string | undefined {
-  if (!canApprove) return "Your token does not carry Workspace.Amendment.Approve: somebody else decides.";
-  if (principal === null) return "Your token names nobody, and a decision is somebody's.";
-  // Maker and checker are two, in whatever case their ids are written.
-  if (author.toLowerCase() === principal.toLowerCase()) return "You made this amendment; somebody else decides it.";
+  if (!canApprove) return "Your token lacks Workspace.Amendment.Approve; another person must decide.";
+  if (principal === null) return "Your token has no user identity, but each decision records a user.";
+  // Author and approver must differ; ids are compared without case.
+  if (author.toLowerCase() === principal.toLowerCase())
+    return "You made this amendment; another person must decide it.";
   return undefined;
 }

@@ -1,22 +1,22 @@
-// What the address of the amendments page says: which scope, and what of it.
+// The address of the amendments page: scope and view.
 import { buildHref, type Route } from "@/router/route.ts";
 
 export type View = "queue" | "all" | "entity" | "new";
 
 /** A view of the amendments page. */
 export interface Place {
-  /** Empty where none was chosen yet. */
+  /** Empty before a choice. */
   readonly scope: string;
   readonly view: View;
-  /** Of the view `entity`. */
+  /** Id for the view `entity`. */
   readonly entity: string;
-  /** Sequence of the plant event that a new amendment begins with. */
+  /** Sequence of the plant event to amend. */
   readonly record: number | undefined;
 }
 
 const VIEWS: readonly View[] = ["queue", "all", "entity", "new"];
 
-/** Reads an address; what it does not name is the queue. */
+/** Parses an address; the default view is the queue. */
 export function parsePlace(route: Route): Place {
   const [scope = "", named, entity = ""] = route.rest;
   const record = Number(route.query.get("record"));

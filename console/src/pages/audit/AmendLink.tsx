@@ -5,7 +5,7 @@ import { useHasRights } from "@/session/hooks.ts";
 import css from "./Audit.module.css";
 import type { RecordView } from "./recordView.ts";
 
-/** Leads from a plant event to an amendment that begins with it, and from an amendment to its entity's timeline. */
+/** A link from a plant event to a new amendment, or from an amendment to its entity's timeline. */
 export function AmendLink({ chain, record }: { chain: ChainName; record: RecordView }) {
   const canRead = useHasRights("Workspace.Amendment.Read");
   const canCreate = useHasRights("Workspace.Amendment.Create");

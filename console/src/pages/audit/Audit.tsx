@@ -20,7 +20,7 @@ import { WriteDialog } from "./WriteDialog.tsx";
 
 type Open = "verify" | "export" | "write" | undefined;
 
-/** Records of a chain, with verification, proof, export and amendment. */
+/** The audit page: records of a chain, with verification, proof and export. */
 export default function Audit({ route }: PageProps) {
   const place = parsePlace(route);
   const whole = isComplete(place.chain);
@@ -29,7 +29,7 @@ export default function Audit({ route }: PageProps) {
   return (
     <Page
       title="Audit log"
-      description="Who did what and when: appended once, chained by hashes, never changed."
+      description="Who did what and when, in hash chains that only grow."
       actions={whole && <Actions place={place} onOpen={setShown} />}
     >
       <ChainPicker key={place.chain.target} chain={place.chain} />
@@ -37,8 +37,7 @@ export default function Audit({ route }: PageProps) {
         <Chain key={`${place.chain.target}/${place.chain.scopeKey}`} place={place} shown={shown} onClose={close} />
       ) : (
         <Empty title="Which scope?">
-          Enter the scope whose records you want to read: a line, a batch, a system. A scope begins with the first
-          record that is written to it.
+          Enter the scope of the records: a line, a batch, a system. A scope exists from its first record on.
         </Empty>
       )}
     </Page>

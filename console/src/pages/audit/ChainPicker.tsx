@@ -4,7 +4,7 @@ import { type ChainName, isScoped, TARGET_TEXTS, TARGETS } from "@/proof/chains.
 import { buildHref, navigate } from "@/router/route.ts";
 import css from "./Audit.module.css";
 
-/** Chooses the container, and in scoped ones the scope. */
+/** Inputs for the container and, if it has scopes, the scope. */
 export function ChainPicker({ chain }: { chain: ChainName }) {
   const [scope, setScope] = useState(chain.scopeKey);
   const open = (scopeKey: string) =>

@@ -22,19 +22,19 @@ const WORDS: Readonly<Record<NodeState, string>> = {
 interface Props {
   chain: ChainName;
   picture: Picture;
-  /** Called when a record is opened from the picture. */
+  /** Called with the record to open. */
   onGo: () => void;
 }
 
-/** A verified chain: drawn from left to right, and as a list of its places, which the keyboard reaches. */
+/** A verified chain as a drawing from left to right, and as a list for keyboard users. */
 export function ChainPicture({ chain, picture, onGo }: Props) {
   const { nodes, links, branch, checkpoint } = picture;
   const width = 2 * MARGIN + (nodes.length - 1) * STEP;
-  // Without a checkpoint nothing stands above the chain.
+  // Only a checkpoint needs space above the chain.
   const top = checkpoint ? 0 : AXIS - 48;
   return (
     <figure class={css.figure}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must reach a scrolling area */}
       <section class={css.scroll} tabIndex={0} aria-label="Picture of the chain">
         <svg
           width={width}
@@ -119,7 +119,7 @@ function Link({ link, from, to }: { link: ChainLink; from: number; to: number })
   );
 }
 
-/** A checkpoint: a seal above the last record that it covers. */
+/** A checkpoint, drawn above its last record. */
 function Seal({ node, at }: { node: ChainNode; at: number }) {
   return (
     <g>
@@ -135,7 +135,7 @@ function Seal({ node, at }: { node: ChainNode; at: number }) {
   );
 }
 
-/** The second record of a fork: it claims the same predecessor. */
+/** The second record of a fork, with the same predecessor. */
 function Branch({ node, from }: { node: ChainNode; from: number }) {
   const [x, y] = [from + STEP / 2, HEIGHT - 20];
   return (

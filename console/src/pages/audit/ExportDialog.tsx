@@ -21,7 +21,7 @@ interface Props {
 }
 
 interface State {
-  /** Bytes so far; undefined while nothing is on its way. */
+  /** Bytes received so far; undefined without a running export. */
   received: number | undefined;
   done: (StreamedBody & { prefix: boolean }) | undefined;
   error: unknown;
@@ -29,10 +29,10 @@ interface State {
 
 const FORMATS = [
   { value: "json", label: "JSON: whole records, for the offline verifier" },
-  { value: "csv", label: "CSV: who, what, when and hashes, without states" },
+  { value: "csv", label: "CSV: people, actions, times and hashes, without states" },
 ] as const;
 
-/** Exports the records that match the view's filters into a file. */
+/** A dialog that exports the filtered records to a file. */
 export function ExportDialog({ chain, filters, onClose }: Props) {
   const [format, setFormat] = useState<ExportFormat>("json");
   const [limit, setLimit] = useState(String(MAX_EXPORTED));
@@ -87,7 +87,7 @@ export function ExportDialog({ chain, filters, onClose }: Props) {
           : "The records that match the filters, oldest first."}
       </p>
       <Select label="Format" value={format} options={FORMATS} onChange={setFormat} disabled={busy} />
-      <Field label="Most records" type="number" value={limit} onInput={setLimit} error={wrong} disabled={busy} />
+      <Field label="Maximum records" type="number" value={limit} onInput={setLimit} error={wrong} disabled={busy} />
       {busy && (
         <div class={css.walking} role="status">
           <progress aria-label="Exporting" />
@@ -113,15 +113,15 @@ function Done({
   if (!done.prefix) {
     return (
       <Notice kind="good" title={`${name}, ${formatBytes(done.size)}`}>
-        Every record that matches is in the file.
+        The file contains all matching records.
       </Notice>
     );
   }
   return (
     <>
-      <Notice kind="warn" title="The file is a prefix: there are more records">
-        {name} holds the oldest of them, {formatBytes(done.size)}. Narrow the dates for several files, or fetch the
-        whole chain with the verifier's own command; it needs a token in OI_TOKEN.
+      <Notice kind="warn" title="The file is incomplete: there are more records">
+        {name} contains the oldest of them, {formatBytes(done.size)}. Export several date ranges, or fetch the whole
+        chain with this command; it needs a token in OI_TOKEN.
       </Notice>
       <CodeBlock code={buildFetchCommand(window.location.origin, chain)} label="Command that fetches the whole chain" />
     </>

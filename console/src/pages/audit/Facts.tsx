@@ -1,7 +1,7 @@
 import type { JsonObject } from "@/proof/record.ts";
 import css from "./Audit.module.css";
 
-/** What a record says beside what every record has, by the names that it uses. */
+/** Labels of the members that only some records have. */
 const FACTS: readonly [name: string, label: string][] = [
   ["Name", "Name"],
   ["Description", "Description"],
@@ -11,7 +11,7 @@ const FACTS: readonly [name: string, label: string][] = [
   ["ChangedFields", "Changed fields"],
   ["AmendmentID", "Decides amendment"],
   ["Meaning", "Meaning"],
-  ["RejectionReason", "Because"],
+  ["RejectionReason", "Rejection reason"],
 ];
 
 export function Facts({ record }: { record: JsonObject }) {

@@ -8,7 +8,7 @@ import css from "./Audit.module.css";
 import { buildAddress, countFilters, type Place } from "./place.ts";
 import { fromDateField, toDateField } from "./times.ts";
 
-/** The filters of a view; they are in its address, so that it can be sent to somebody. */
+/** The filters of a view; the address contains them, so that people can share it. */
 export function FilterBar({ place }: { place: Place }) {
   const { filters } = place;
   const [action, setAction] = useState(filters.actionType ?? "");

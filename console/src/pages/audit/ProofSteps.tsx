@@ -4,7 +4,7 @@ import type { Outcome, Step, StepName } from "@/proof/steps.ts";
 import css from "./Prove.module.css";
 
 const TITLES: Readonly<Record<StepName, string>> = {
-  shown: "The record that is shown",
+  shown: "The record on this page",
   digest: "The record's digest",
   key: "The verifier key",
   signature: "The checkpoint's signature",
@@ -16,7 +16,7 @@ const TITLES: Readonly<Record<StepName, string>> = {
 const ICONS = { holds: "check", fails: "error", open: "info" } as const;
 const WORDS: Readonly<Record<Outcome, string>> = { holds: "holds", fails: "fails", open: "open" };
 
-/** The steps of a proof, with the values that were compared. */
+/** The steps of a proof, with the compared values. */
 export function ProofSteps({ steps, busy }: { steps: readonly Step[]; busy: boolean }) {
   return (
     <>
@@ -46,7 +46,7 @@ function Values({ values }: { values: Step["values"] }) {
   }
   return (
     <details>
-      <summary>What was compared</summary>
+      <summary>Compared values</summary>
       <dl>
         {entries.map(([name, value]) => (
           <div key={name}>

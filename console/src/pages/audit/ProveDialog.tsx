@@ -28,7 +28,7 @@ interface Run {
 
 const BEGUN: Run = { steps: [], proof: undefined, error: undefined };
 
-/** Proves a record in the browser, step by step, against the service's signed checkpoint. */
+/** A dialog that proves a record in the browser against the service's signed checkpoint. */
 export function ProveDialog({ chain, record, onClose }: Props) {
   const workspace = useIdentity().workspace ?? "";
   const [key, setKey] = useState("");
@@ -67,21 +67,21 @@ export function ProveDialog({ chain, record, onClose }: Props) {
       }
     >
       <p class={css.lead}>
-        Everything below is computed in this browser. The service is asked for the record, its verifier key, its newest
-        signed checkpoint and the path between them, and believed in none of it.
+        This browser computes everything below. It fetches the record, the verifier key, the newest signed checkpoint
+        and the path between them from the service, and checks each of them.
       </p>
       <ProofSteps steps={run.steps} busy={busy} />
       {run.error !== undefined && <ErrorNotice error={run.error} onRetry={again} />}
       {run.proof && <Outcome proof={run.proof} />}
       <details class={css.own}>
-        <summary>Check against what you kept yourself</summary>
+        <summary>Check against your own copies</summary>
         <TextArea
           label="Verifier key"
           value={key}
           onInput={setKey}
           rows={3}
           mono
-          hint="One line, name+id+key, as /.well-known/oi-checkpoint-key gave it when you fetched it."
+          hint="One line, name+id+key, from an earlier download of /.well-known/oi-checkpoint-key."
         />
         <TextArea
           label="Earlier checkpoint"
@@ -89,14 +89,14 @@ export function ProveDialog({ chain, record, onClose }: Props) {
           onInput={setNote}
           rows={6}
           mono
-          hint="A signed note of this chain. The newest checkpoint must contain all of it. Then prove again."
+          hint="A signed note of this chain. The newest checkpoint must contain all its records. Then prove again."
         />
       </details>
     </Dialog>
   );
 }
 
-/** Proves what the service gives now, not what a list has shown since it was read. */
+/** Proves the current record of the service, not the copy of a list. */
 async function proveCurrent(
   chain: Chain & ChainName,
   { record, sequence }: RecordView,
@@ -107,7 +107,7 @@ async function proveCurrent(
   const window = { fromSequence: sequence, toSequence: sequence, limit: 1 };
   const [stored] = (await queryRecords(api, chain, window, signal)).records;
   if (!stored || stored.RecordID !== record.RecordID) {
-    throw new Error(`The service gives ${stored ? `record ${stored.RecordID}` : "nothing"} in place of this record.`);
+    throw new Error(`The service returns ${stored ? `record ${stored.RecordID}` : "nothing"} instead of this record.`);
   }
   const kept = { shown: record, key: own.key || undefined, note: own.note ? `${own.note}\n` : recallNote(chain) };
   const proof = await proveRecord(stored, chain, createProofSources(api, chain, signal), kept, told);
@@ -121,21 +121,21 @@ function Outcome({ proof }: { proof: Proof }) {
   if (proof.outcome === "holds") {
     return (
       <Notice kind="good" title="Proven">
-        The record stands in the chain that the service signed, with exactly this content.
+        The signed chain contains the record with exactly this content.
       </Notice>
     );
   }
   if (proof.outcome === "open") {
     return (
       <Notice kind="warn" title="Not provable yet">
-        Nothing speaks against the record, but no signed checkpoint covers it. Prove it again in a minute.
+        No check failed, but no signed checkpoint covers the record yet. Prove it again in a minute.
       </Notice>
     );
   }
   return (
     <Notice kind="bad" title="Not proven">
-      The record, the chain or the checkpoint was changed. Verify the chain to see where it is broken, and keep the
-      store as it is for whoever looks into it.
+      The record, the chain or the checkpoint was changed. Verify the chain to find the break, and preserve the store
+      for an investigation.
     </Notice>
   );
 }

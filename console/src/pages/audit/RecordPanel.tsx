@@ -28,7 +28,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** One record: what it says, where it stands in the chain, and what can be done with it. */
+/** One record: its content, its links in the chain, and its actions. */
 export function RecordPanel({ chain, sequence, ask, onGo, onClose }: Props) {
   const workspace = useIdentity().workspace ?? "";
   const found = useResource((signal) => loadRecord(ask, chain, workspace, sequence, signal), [ask, sequence]);
@@ -61,9 +61,7 @@ export function RecordPanel({ chain, sequence, ask, onGo, onClose }: Props) {
       <Loaded resource={current} rows={8}>
         {(data) =>
           data === null ? (
-            <Empty title="There is no such record">
-              The chain has no record of this number; nothing may have been written yet.
-            </Empty>
+            <Empty title="Record not found">The chain has no record with this number.</Empty>
           ) : (
             <Content chain={chain} found={data} onGo={onGo} ask={ask} />
           )
@@ -98,7 +96,7 @@ function Content({
               {record.entityType} <b>{record.entityId}</b>
             </span>
             <span class={css.soft}>
-              <Time at={record.time} precise /> by {record.who || "nobody that it names"}
+              <Time at={record.time} precise /> by {record.who || "an unknown person"}
             </span>
           </>
         )}
@@ -119,10 +117,9 @@ function Content({
       {record.damaged ? (
         <>
           <Notice kind="bad" title="This record is damaged in the store">
-            What stands in its place is no record. Verify the chain, and keep the store as it is for whoever looks into
-            it.
+            The stored content is not a valid record. Verify the chain, and preserve the store for an investigation.
           </Notice>
-          <CodeBlock code={String(record.record.Content ?? "")} label="What stands in the record's place" />
+          <CodeBlock code={String(record.record.Content ?? "")} label="The stored content" />
         </>
       ) : (
         <Changes found={found} />
@@ -137,7 +134,7 @@ function Content({
 
 function Changes({ found: { record } }: { found: CheckedRecord }) {
   if (!record.before && !record.after) {
-    return <p class={css.soft}>It carries no state before or after.</p>;
+    return <p class={css.soft}>The record has no state before or after.</p>;
   }
   return (
     <JsonDiff
@@ -157,8 +154,8 @@ function Links({ found, onGo }: { found: CheckedRecord; onGo: (to: number) => vo
         <code class={css.hash}>{record.hash}</code>
         <Check
           holds={found.digestHolds}
-          yes="the digest of what is shown, computed here"
-          no="not the digest of what is shown"
+          yes="equals the digest of the content, computed here"
+          no="not the digest of the content"
         />
       </dd>
       <dt>Previous hash</dt>
@@ -200,7 +197,7 @@ function Links({ found, onGo }: { found: CheckedRecord; onGo: (to: number) => vo
 
 function Check({ holds, yes, no }: { holds: boolean | null; yes: string; no: string }) {
   if (holds === null) {
-    return <Status>not checked: the browser computes digests on pages by https or from this machine only</Status>;
+    return <Status>not checked: browsers compute digests only on pages loaded by https or from this machine</Status>;
   }
   return <Status tone={holds ? "good" : "bad"}>{holds ? yes : no}</Status>;
 }

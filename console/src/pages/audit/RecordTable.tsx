@@ -26,18 +26,18 @@ const COLUMNS: readonly Column<RecordView>[] = [
   { key: "who", title: "Who", value: (row) => row.who, sortable: false },
 ];
 
-/** Beside an open record there is less room. */
+/** Columns that fit next to an open record. */
 const FEWER = COLUMNS.filter((column) => column.key !== "type");
 
 interface Props {
   place: Place;
   listed: ListingState;
   onOpen: (sequence: number) => void;
-  /** Shows the chain's end anew. */
+  /** Reloads the list from the chain's end. */
   onNewest: () => void;
 }
 
-/** The records of a view, newest first; older ones are read as the reader scrolls, newer ones wait behind a bar. */
+/** The records of a view, newest first. Scrolling loads older records; a bar offers newer ones. */
 export function RecordTable({ place, listed, onOpen, onNewest }: Props) {
   const { listing, error, loading, more } = listed;
   if (!listing) {
@@ -65,7 +65,7 @@ export function RecordTable({ place, listed, onOpen, onNewest }: Props) {
       {listing.rows.length > 0 && (
         <p class={css.foot} role="status">
           {formatCount(listing.rows.length)} {listing.rows.length === 1 ? "record" : "records"} shown
-          {listing.hasMore ? ", older ones follow as you scroll." : ": all that match, down to the first."}
+          {listing.hasMore ? "; scroll for older ones." : ": all matching records."}
           {loading && " Reading older records …"}
         </p>
       )}
@@ -91,7 +91,7 @@ function Nothing({ place, onNewest }: { place: Place; onNewest: () => void }) {
   if (countFilters(place.filters) > 0 || place.at !== undefined) {
     return (
       <Empty title="No record matches">
-        Widen the dates, or clear the filters. Filters match whole words, as written.
+        Widen the dates, or clear the filters. Filters match whole words and are case-sensitive.
       </Empty>
     );
   }
@@ -100,13 +100,13 @@ function Nothing({ place, onNewest }: { place: Place; onNewest: () => void }) {
       title="No records yet"
       action={
         <Button icon="refresh" onClick={onNewest}>
-          Look again
+          Refresh
         </Button>
       }
     >
       {place.chain.scopeKey === ""
-        ? "Nothing was recorded here so far. Each change of the workspace, each key and each token leaves a record."
-        : "Nobody wrote to this scope so far. Check its spelling, since a mistyped scope looks the same; or write its first event."}
+        ? "Each change of the workspace, each key and each token adds a record."
+        : "This scope has no records. Check its spelling, or write its first event."}
     </Empty>
   );
 }

@@ -16,7 +16,7 @@ import { verifyToEnd } from "./verification.ts";
 interface Props {
   chain: ChainName;
   ask: QueryRecords;
-  /** RecordID of a record whose digest the service recomputes, too. */
+  /** RecordID of a record to check in particular. */
   record?: string;
   onClose: () => void;
 }
@@ -27,7 +27,7 @@ interface Verified {
   seconds: number;
 }
 
-/** Has the service walk a chain, and shows its verdict in words and as a picture. */
+/** A dialog in which the service verifies a chain, with the verdict and a picture. */
 export function VerifyDialog({ chain, ask, record, onClose }: Props) {
   const found = useResource((signal) => verify(chain, ask, record, signal), []);
   return (
@@ -76,7 +76,7 @@ async function verify(
   return { ...found, seconds };
 }
 
-/** Returns the size of the newest checkpoint; null without one, or where the service refuses it: the verdict tells. */
+/** Returns the size of the newest checkpoint; null if there is none or the service rejects it. */
 async function fetchCheckpointSize(chain: ChainName, signal: AbortSignal): Promise<number | null> {
   try {
     return (await fetchNewestCheckpoint(api, chain, signal))?.size ?? null;
@@ -96,8 +96,8 @@ function VerificationProgress() {
     <div class={css.walking}>
       <progress aria-label="Verifying the chain" />
       <p>
-        The service reads every record, recomputes every digest and checks every link. A long chain takes minutes; after
-        200 s there is no verdict. {seconds > 2 && `${seconds} s so far.`}
+        The service reads every record, recomputes every digest and checks every link. A long chain takes minutes; the
+        service stops after 200 s. {seconds > 2 && `${seconds} s so far.`}
       </p>
     </div>
   );
@@ -120,20 +120,18 @@ function Outcome({ chain, found: { verdict, end, seconds }, record, onClose }: O
             Broken at <code>{verdict.BrokenAt}</code>
           </span>
         )}
-        {verdict.Empty && <span>A mistyped scope looks the same: check its spelling.</span>}
+        {verdict.Empty && <span>A mistyped scope is empty, too: check its spelling.</span>}
       </Notice>
       {record !== undefined && verdict.Valid !== null && (
         <Notice kind={verdict.Valid ? "good" : "bad"} title={`Record ${record}`}>
-          {verdict.Valid
-            ? "Its content has the digest that is stored as its Hash."
-            : "Its content does not have its Hash."}
+          {verdict.Valid ? "The record's content matches its Hash." : "The record's content does not match its Hash."}
           {verdict.RecomputedHash && <code class={css.hash}>{verdict.RecomputedHash}</code>}
         </Notice>
       )}
       {!verdict.Empty && <ChainPicture chain={chain} picture={buildPicture(verdict, end)} onGo={onClose} />}
       <p class={css.soft}>
-        The service took {seconds < 1 ? `${Math.ceil(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`}. For a verdict
-        that does not rest on the service, export the chain and use the offline verifier.
+        The service took {seconds < 1 ? `${Math.ceil(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`}. For an
+        independent verdict, export the chain and use the offline verifier.
       </p>
     </>
   );
@@ -147,7 +145,7 @@ function chooseKind(verdict: Verdict): "good" | "bad" | "warn" {
 function chooseTitle(verdict: Verdict): string {
   if (verdict.ForkDetected) return "The chain is forked";
   if (!verdict.ChainValid) return "The chain is broken";
-  return verdict.Empty ? "Nothing was checked" : "The chain is sound";
+  return verdict.Empty ? "Nothing was checked" : "The chain is valid";
 }
 
 function toSentence(reason: string): string {

@@ -33,14 +33,14 @@ const REQUIRED = ["ActionType", "EntityType", "EntityID"] as const;
 const OPTIONAL = ["Name", "Description", "NodeID"] as const;
 const STATES = ["BeforeState", "AfterState"] as const;
 
-/** Asks for an event and writes it. */
+/** A dialog that writes an event. */
 export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
   const who = useIdentity();
   const [text, setText] = useState(NOTHING);
   const [wrong, setWrong] = useState<Partial<Text>>({});
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
-  // One key for one event: what is sent again after a lost answer is stored once.
+  // One key for each event: a retry after a lost reply stores it once.
   const [key, setKey] = useState(createIdempotencyKey);
   const set = (name: keyof Text) => (value: string) => {
     setText({ ...text, [name]: value });
@@ -81,12 +81,12 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
       }
     >
       {who.principal === null && (
-        <Notice kind="warn" title="This token names nobody">
-          A service's token cannot write: each event carries who acted. Sign in as yourself.
+        <Notice kind="warn" title="This token has no user identity">
+          Service tokens cannot write events, because each event records a user. Sign in as yourself.
         </Notice>
       )}
       <div class={css.formGrid}>
-        <Field label="Action" {...field("ActionType")} hint="In your own words: SetpointChanged" />
+        <Field label="Action" {...field("ActionType")} hint="A name of your choice, such as SetpointChanged" />
         <Field label="Entity type" {...field("EntityType")} hint="Pump" />
         <Field label="Entity" {...field("EntityID")} hint="rig-1" />
         <Field label="Name (optional)" {...field("Name")} />
@@ -98,19 +98,18 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
         <TextArea label="State after (optional)" {...field("AfterState")} rows={6} mono hint="A JSON object" />
       </div>
       <p class={css.soft}>
-        The service adds who you are and the time. What is written stays: there is no change and no deletion, only
-        amendments.
+        The service adds your name and the time. Events cannot be changed or deleted, only amended.
       </p>
       {error !== undefined && <ErrorNotice error={error} />}
     </Dialog>
   );
 }
 
-/** Returns the event that was entered, or what is wrong with it. */
+/** Returns the entered event, or its errors. */
 function readEvent(text: Text): { event: NewEvent | undefined; wrong: Partial<Text> } {
   const wrong: Partial<Text> = {};
   for (const name of REQUIRED) {
-    if (text[name].trim() === "") wrong[name] = "Is required.";
+    if (text[name].trim() === "") wrong[name] = "This field is required.";
   }
   const states: Partial<Record<(typeof STATES)[number], Record<string, unknown>>> = {};
   for (const name of STATES) {

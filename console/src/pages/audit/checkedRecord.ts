@@ -1,4 +1,4 @@
-// A record with the records beside it, and what the browser makes of their links.
+// A record with the browser's checks of its digest and links.
 
 import { hasWebCrypto } from "@/proof/bytes.ts";
 import type { ChainName } from "@/proof/chains.ts";
@@ -6,19 +6,19 @@ import { computeGenesisHash, computeHash } from "@/proof/record.ts";
 import type { QueryRecords } from "./paging.ts";
 import { type RecordView, toRecordView } from "./recordView.ts";
 
-/** A record, and what was checked here: nothing of it is the service's word. */
+/** A record with the browser's own checks. */
 export interface CheckedRecord {
   readonly record: RecordView;
   readonly hasNext: boolean;
-  /** The content has the digest that stands in it as its Hash; null where the browser computes none. */
+  /** Whether the content's digest equals its Hash; null if the browser cannot compute digests. */
   readonly digestHolds: boolean | null;
-  /** Its PreviousHash is the Hash of the record before, or the chain's genesis hash; null as above. */
+  /** Whether PreviousHash is the Hash of the previous record or the genesis hash; null as above. */
   readonly linkHolds: boolean | null;
-  /** The record after it links to it; null where there is none. */
+  /** Whether the next record links to it; null without a next record. */
   readonly nextLinkHolds: boolean | null;
 }
 
-/** Returns a record with what was checked about it; null where the chain has none there. */
+/** Loads a record and checks it; returns null if the chain does not contain it. */
 export async function loadRecord(
   ask: QueryRecords,
   chain: ChainName,
@@ -51,7 +51,7 @@ async function isLinked(
   return record.previousHash === (await computeGenesisHash(workspace, chain.target, chain.scopeKey));
 }
 
-/** Returns the digest of what is shown; null for content that has no canonical form. */
+/** Returns the digest of a record's content; null without a canonical form. */
 async function computeDigest({ record, damaged }: RecordView): Promise<string | null> {
   try {
     return damaged ? null : await computeHash(record);

@@ -1,12 +1,12 @@
-// What an export is called, and what to do where it is a prefix.
+// File names of exports, and the command that fetches a whole chain.
 import { type ChainName, isScoped } from "@/proof/chains.ts";
 
 export type ExportFormat = "json" | "csv";
 
-/** Most records that one export gives. */
+/** Maximum records of one export. */
 export const MAX_EXPORTED = 100_000;
 
-/** Returns a file's name; characters that file systems may refuse become `_`. */
+/** Returns a file name; characters that file systems may reject become `_`. */
 export function buildExportName(chain: ChainName, format: ExportFormat): string {
   const name = isScoped(chain.target) ? `${chain.target}-${chain.scopeKey}` : chain.target;
   return `provenance-${name.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 120)}.${format}`;
@@ -19,7 +19,7 @@ export function buildFetchCommand(origin: string, chain: ChainName): string {
   return `OI_TOKEN=… python -m shared.provenance.verify fetch ${origin} --target ${chain.target}${scope} --out ${quote(out)}`;
 }
 
-/** Returns an argument as a POSIX shell reads it back. */
+/** Quotes an argument for a POSIX shell. */
 function quote(argument: string): string {
   return /^[A-Za-z0-9._/:@%+=-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`;
 }

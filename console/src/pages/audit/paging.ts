@@ -1,28 +1,27 @@
-// Pages through a chain by windows of sequences, so that what is shown stays put while records arrive.
+// Pages through a chain by windows of sequences, so that new records do not move the list.
 import type { Filters, RecordPage, Window } from "@/api/provenance.ts";
 import { type RecordView, toRecordView } from "./recordView.ts";
 
 export type QueryRecords = (window: Window, signal: AbortSignal) => Promise<RecordPage>;
 
-/** The records that are shown: newest first, from `top` down. */
+/** The loaded records: newest first, from `top` down. */
 export interface Listing {
-  /** Last sequence of the chain when it was opened, or the record that the reader went to; 0 for an empty chain. */
+  /** First sequence of the list: the chain's end at opening, or the selected record; 0 for an empty chain. */
   readonly top: number;
-  /** Everything from this sequence on was read. */
+  /** All records from this sequence on are loaded. */
   readonly low: number;
   readonly rows: readonly RecordView[];
-  /** There are older records that match. */
+  /** True if older records match. */
   readonly hasMore: boolean;
 }
 
 export const PAGE = 200;
-/** So many newer records are counted; then the count says "or more". */
+/** Maximum count of newer records. */
 export const COUNTED = 100;
 
-/**
- * Opens a chain at its end, or at a record.
+/** Opens a chain at its end or at a record.
  *
- * @param from sequence to begin at and go down from; undefined for the chain's end.
+ * @param from first sequence of the list; undefined for the chain's end.
  */
 export async function openListing(
   ask: QueryRecords,
@@ -49,19 +48,19 @@ export async function loadOlder(
   return { ...listing, low: findLowest(rows, toSequence), rows: [...listing.rows, ...rows], hasMore: found.hasMore };
 }
 
-/** Returns where the next page ends. A RecordID that somebody forged must not lead back to what was read. */
+/** Returns the last sequence of the next page; a forged RecordID must not lead back to loaded records. */
 function findLowest(rows: readonly RecordView[], toSequence: number): number {
   const sound = rows.findLast(({ sequence }) => sequence > 0 && sequence <= toSequence);
   return sound?.sequence ?? Math.max(1, toSequence + 1 - rows.length);
 }
 
-/** How many records that match stand above a listing; `more` where counting stopped. */
+/** Count of the newer matching records; `more` if there are further ones. */
 export interface Newer {
   readonly count: number;
   readonly more: boolean;
 }
 
-/** Counts what stands above a listing. */
+/** Counts the matching records that are newer than a listing. */
 export async function countNewer(
   ask: QueryRecords,
   filters: Filters,
@@ -72,7 +71,7 @@ export async function countNewer(
   return { count: found.records.length, more: found.hasMore };
 }
 
-/** Returns one record, null where the chain has none there. */
+/** Returns one record, null if the chain does not contain it. */
 export async function fetchRecord(
   ask: QueryRecords,
   sequence: number,

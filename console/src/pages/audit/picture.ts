@@ -1,63 +1,63 @@
-// What the picture of a verified chain shows: where it begins, what stands around a break, what holds its end.
+// The picture of a verified chain: its start, the records around a break, its end and checkpoint.
 import type { Verdict } from "@/api/provenance.ts";
 import { formatRecordId, parseRecordId } from "@/proof/record.ts";
 
 export type NodeKind = "genesis" | "record" | "tip" | "branch" | "checkpoint";
-/** `unread`: it stands behind the break or came after the verdict, so that nothing was verified about it. */
+/** `unread`: not verified, because it follows the break or arrived after the verdict. */
 export type NodeState = "sound" | "broken" | "missing" | "unread";
 export type LinkState = "sound" | "broken" | "unread";
 
-/** A place of the picture. */
+/** A node of the picture. */
 export interface ChainNode {
   readonly kind: NodeKind;
   readonly label: string;
   readonly state: NodeState;
-  /** The record that it stands for. */
+  /** Sequence of its record. */
   readonly sequence?: number;
 }
 
-/** What leads from a place to the next one. */
+/** A link from a node to the next one. */
 export interface ChainLink {
   readonly state: LinkState;
-  /** Records that it leaves out. */
+  /** Number of omitted records. */
   readonly left: number;
 }
 
-/** A row of places, and the links between them: one fewer. */
+/** A row of nodes, and the links between them: one fewer. */
 export interface Picture {
   readonly nodes: readonly ChainNode[];
   readonly links: readonly ChainLink[];
-  /** The second record that claims a predecessor, beside the place of this index. */
+  /** The second record with the same predecessor, next to the node of this index. */
   readonly branch: { readonly at: number; readonly node: ChainNode } | null;
-  /** The newest checkpoint, over the place of this index. */
+  /** The newest checkpoint, above the node of this index. */
   readonly checkpoint: { readonly at: number; readonly node: ChainNode } | null;
-  /** The whole picture in words. */
+  /** A description of the picture. */
   readonly text: string;
 }
 
-/** What is known about a chain's end. */
+/** The end of a chain. */
 export interface ChainEnd {
-  /** Sequence of the newest record that the verdict is about. */
+  /** Sequence of the newest verified record. */
   readonly tip: number;
-  /** Size of the newest checkpoint; null where there is none. */
+  /** Size of the newest checkpoint; null without one. */
   readonly checkpoint: number | null;
 }
 
 const HASH = /^[0-9a-f]{64}$/;
 
-/** Returns the sequence at which a verdict says that the chain is broken; null for a sound one, or a checkpoint's. */
+/** Returns the sequence of a verdict's break; null for a valid chain or an invalid checkpoint. */
 export function findBrokenSequence(verdict: Verdict): number | null {
   const at = verdict.BrokenAt ?? "";
   if (!HASH.test(at)) return parseRecordId(at);
-  // On a fork BrokenAt is a hash; the reason names the record that it stands beside.
+  // On a fork BrokenAt is a hash; the reason contains the sequence.
   return parseRecordId(/\b[0-9]{12}\b/.exec(verdict.Reason ?? "")?.[0]);
 }
 
-/** Where a chain is broken. */
+/** The break of a chain. */
 interface Break {
-  /** First place that does not hold what belongs there: a record that is missing, or `at` itself. */
+  /** First wrong position: a missing record, or `at` itself. */
   readonly from: number;
-  /** What the verdict names. */
+  /** Sequence in the verdict. */
   readonly at: number;
   readonly forked: boolean;
 }
@@ -83,7 +83,7 @@ function findBreak(verdict: Verdict): Break | null {
   return { from, at, forked: verdict.ForkDetected };
 }
 
-/** Sequences that the picture shows, 0 for the genesis hash, in order. */
+/** Returns the sequences to draw, ascending; 0 is the genesis hash. */
 function listPlaces(end: ChainEnd, broken: Break | null): number[] {
   const around = broken ? [broken.from - 1, broken.from, broken.at - 1, broken.at, broken.at + 1] : [];
   const shown = around.filter((place) => place <= Math.max(end.tip, broken?.at ?? 0));
@@ -126,17 +126,17 @@ function buildCheckpoint(end: ChainEnd, state: "sound" | "broken", broken: Break
 }
 
 function describeChain(verdict: Verdict, end: ChainEnd, broken: Break | null): string {
-  if (verdict.Empty) return "The chain has no records: nothing was checked.";
+  if (verdict.Empty) return "The chain has no records to check.";
   const signed =
     end.checkpoint === null
       ? "No checkpoint was signed yet."
       : `The newest checkpoint covers ${formatRecords(end.checkpoint)}.`;
-  if (verdict.ChainValid) return `From the genesis hash to ${formatRecordId(end.tip)} every link holds. ${signed}`;
-  if (broken === null) return `Every link holds, but the newest checkpoint does not fit the chain. ${signed}`;
-  if (broken.forked) return `Two records claim the predecessor of ${formatRecordId(broken.at)}. ${signed}`;
+  if (verdict.ChainValid) return `From the genesis hash to ${formatRecordId(end.tip)} every link is valid. ${signed}`;
+  if (broken === null) return `Every link is valid, but the newest checkpoint does not match the chain. ${signed}`;
+  if (broken.forked) return `Two records have the predecessor of ${formatRecordId(broken.at)}. ${signed}`;
   const before = broken.from === 1 ? "the genesis hash" : formatRecordId(broken.from - 1);
   const gap = broken.from < broken.at ? ` and ${formatRecordId(broken.from)} is missing` : "";
-  return `Every link holds up to ${before}${gap}; the chain is broken at ${formatRecordId(broken.at)}. ${signed}`;
+  return `Every link is valid up to ${before}${gap}; the chain is broken at ${formatRecordId(broken.at)}. ${signed}`;
 }
 
 function formatRecords(records: number): string {

@@ -1,20 +1,20 @@
-// What the address of the audit page says: which chain, which filters, where to begin, which record.
+// The address of the audit page: chain, filters, start of the list, and record.
 import type { Filters } from "@/api/provenance.ts";
 import { type ChainName, isScoped, isTarget } from "@/proof/chains.ts";
 import { buildHref, type Route } from "@/router/route.ts";
 
 /** A view of the audit page. */
 export interface Place {
-  /** In a scoped container without a scope nothing is read yet. */
+  /** Incomplete if the container needs a scope and none is set. */
   readonly chain: ChainName;
   readonly filters: Filters;
-  /** Sequence to list from downwards, instead of the chain's end. */
+  /** First sequence of the list, instead of the chain's end. */
   readonly at: number | undefined;
-  /** Sequence of the record that is shown. */
+  /** Sequence of the open record. */
   readonly record: number | undefined;
 }
 
-/** Reads an address; what it does not name is the configuration's chain, without filters, from its end. */
+/** Parses an address; the default is the configuration's chain from its end, without filters. */
 export function parsePlace(route: Route): Place {
   const [target, scopeKey = ""] = route.rest;
   const known = isTarget(target) ? target : "PlatformConfig";
@@ -46,7 +46,7 @@ export function buildRecordAddress(chain: ChainName, sequence: number): string {
   return buildAddress({ chain, filters: {}, at: undefined, record: sequence });
 }
 
-/** Tells whether a chain can be read: a scoped container needs a scope. */
+/** Tells whether a chain has the scope that its container requires. */
 export function isComplete(chain: ChainName): boolean {
   return !isScoped(chain.target) || chain.scopeKey !== "";
 }

@@ -1,7 +1,7 @@
-// A record of any container, as the page shows it.
+// One view of the records of all containers.
 import { type JsonObject, parseRecordId } from "@/proof/record.ts";
 
-/** What lists and details show of a record. */
+/** Members of a record for lists and details. */
 export interface RecordView {
   readonly sequence: number;
   readonly id: string;
@@ -14,7 +14,7 @@ export interface RecordView {
   readonly after: JsonObject | null;
   readonly hash: string;
   readonly previousHash: string;
-  /** Nothing is left of the record but what stands in its place. */
+  /** True if the stored content is not a valid record. */
   readonly damaged: boolean;
   readonly record: JsonObject;
 }
@@ -22,7 +22,7 @@ export interface RecordView {
 const ACTORS = ["UserID", "AmendedBy", "ApprovedBy", "RejectedBy"];
 const TIMES = ["Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt"];
 
-/** Returns a record of events, amendments or decisions as one shape. */
+/** Converts an event, amendment or decision to a view. */
 export function toRecordView(record: JsonObject): RecordView {
   return {
     sequence: parseRecordId(record.RecordID) ?? 0,

@@ -1,8 +1,8 @@
-// Bodies that are long: read as they come, so that the reader sees them grow.
+// Reading of long bodies with progress.
 
 import { readBody } from "@/api/index.ts";
 
-/** A body that was read to its end. */
+/** A complete body. */
 export interface StreamedBody {
   readonly blob: Blob;
   /** Bytes. */
@@ -12,8 +12,8 @@ export interface StreamedBody {
 /**
  * Reads a reply to its end.
  *
- * @param told hears how many bytes there are so far.
- * @throws ApiError where the connection is cut before the end.
+ * @param told receives the number of bytes so far.
+ * @throws ApiError if the connection breaks.
  */
 export async function readStream(reply: Response, told: (received: number) => void): Promise<StreamedBody> {
   return await readBody(reply, () => readChunks(reply, told));

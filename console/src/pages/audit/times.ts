@@ -1,6 +1,6 @@
-// Instants as date fields hold them: in the reader's own time zone, without saying so.
+// Conversion of instants to and from date fields, which have local time without a zone.
 
-/** Returns an instant as a date field holds it; empty for none. */
+/** Converts an instant to the value of a date field; undefined becomes empty. */
 export function toDateField(instant: string | undefined): string {
   const time = new Date(instant ?? "");
   if (Number.isNaN(time.getTime())) return "";
@@ -8,7 +8,7 @@ export function toDateField(instant: string | undefined): string {
   return local.toISOString().slice(0, time.getSeconds() === 0 ? 16 : 19);
 }
 
-/** Returns what a date field holds as an instant in UTC; undefined for nothing. */
+/** Converts a date field's value to an instant in UTC; empty becomes undefined. */
 export function fromDateField(text: string): string | undefined {
   const time = new Date(text);
   return text === "" || Number.isNaN(time.getTime()) ? undefined : time.toISOString();

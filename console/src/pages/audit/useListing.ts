@@ -7,17 +7,17 @@ import type { Place } from "./place.ts";
 const POLL_MS = 10_000;
 const NONE: Newer = { count: 0, more: false };
 
-/** The records of a view, as far as they were read. */
+/** The loaded records of a view. */
 export interface ListingState {
   readonly ask: QueryRecords;
   readonly listing: Listing | undefined;
   readonly error: unknown;
   readonly loading: boolean;
-  /** What arrived since. */
+  /** Newer records. */
   readonly newer: Newer;
-  /** Reads a further page of older records; nothing while one is under way. */
+  /** Loads a further page of older records, unless a load is running. */
   readonly more: () => void;
-  /** Reads the view anew, from its end. */
+  /** Reloads the view from the chain's end. */
   readonly refresh: () => void;
 }
 
@@ -27,7 +27,7 @@ interface State {
   readonly loading: boolean;
 }
 
-/** Reads the records of a view, page by page, and looks for newer ones while the page is seen. */
+/** Loads the records of a view page by page, and counts newer ones while the page is visible. */
 export function useListing({ chain, filters, at }: Place): ListingState {
   const key = JSON.stringify([chain, filters, at]);
   const [turn, setTurn] = useState(0);
@@ -67,7 +67,7 @@ export function useListing({ chain, filters, at }: Place): ListingState {
   return { ask, listing, error, loading, newer: above, more, refresh: () => setTurn(turn + 1) };
 }
 
-/** Looks for newer records every few seconds while the page is seen, and when it is seen again; what fails is tried anew. */
+/** Counts newer records every few seconds while the page is visible, and when it becomes visible; retries after errors. */
 function useNewer(
   ask: QueryRecords,
   listing: Listing | undefined,

@@ -1,13 +1,13 @@
-// A verdict, and the end of the chain that it speaks of: records arrive all the time, and none may look verified that is not.
+// Verification of a growing chain: records that arrive later must not appear as verified.
 import type { Verdict } from "@/api/provenance.ts";
 import { type ChainEnd, findBrokenSequence } from "./picture.ts";
 
-/** What the service is asked. */
+/** Requests to the service. */
 export interface ChainQueries {
   verify: () => Promise<Verdict>;
-  /** Sequence of the newest record, 0 for an empty chain. */
+  /** Returns the newest sequence, 0 for an empty chain. */
   tip: () => Promise<number>;
-  /** Size of the newest checkpoint, null without one. */
+  /** Returns the size of the newest checkpoint, null without one. */
   checkpoint: () => Promise<number | null>;
 }
 
@@ -16,19 +16,19 @@ export interface VerifiedChain {
   end: ChainEnd;
 }
 
-/** Has a chain verified, and finds how far the verdict reaches. */
+/** Verifies a chain and finds the last verified record. */
 export async function verifyToEnd({ verify, tip, checkpoint }: ChainQueries): Promise<VerifiedChain> {
   const before = await tip();
   const verdict = await verify();
   if (verdict.Empty) {
     return { verdict, end: { tip: 0, checkpoint: null } };
   }
-  // Behind a break nothing is shown as verified, so that the newest end is good for it.
+  // After a break nothing appears as verified, so the current end is safe to show.
   const last = findBrokenSequence(verdict) === null ? (countRecords(verdict) ?? before) : await tip();
   return { verdict, end: { tip: last, checkpoint: await checkpoint() } };
 }
 
-/** How many records a verdict says that it is about; null where it does not say. */
+/** Returns the number of records in a verdict; null if the verdict has none. */
 function countRecords(verdict: Verdict): number | null {
   const count = /^([0-9]{1,12}) records?, all sound/.exec(verdict.Reason ?? "")?.[1];
   return verdict.ChainValid && count !== undefined ? Number(count) : null;

@@ -10,18 +10,18 @@ import css from "./Data.module.css";
 import { useWork } from "./useWork.ts";
 
 const CLASSES = [
-  { value: "operational", label: "operational: changes with the work" },
-  { value: "reference", label: "reference: looked up, seldom changed" },
+  { value: "operational", label: "operational: changes in daily work" },
+  { value: "reference", label: "reference: rarely changes" },
 ] as const;
 
 interface Props {
   database: string;
   onClose: () => void;
-  /** Called once something has changed. */
+  /** Called after a change. */
   onDone: () => void;
 }
 
-/** Asks for a container's name, partition key and data class, and makes it. */
+/** A dialog that creates a container. */
 export function NewContainer({ database, onClose, onDone }: Props) {
   const [name, setName] = useState("");
   const [partitionKeyPath, setPath] = useState("/id");
@@ -32,7 +32,7 @@ export function NewContainer({ database, onClose, onDone }: Props) {
     event.preventDefault();
     void run(async () => {
       await createContainer(database, { name, partitionKeyPath, dataClass });
-      showToast(`The container ${name} was made`);
+      showToast(`The container ${name} was created`);
       onDone();
       onClose();
     });
@@ -56,7 +56,7 @@ export function NewContainer({ database, onClose, onDone }: Props) {
           label="Partition key path"
           value={partitionKeyPath}
           error={of("partitionKeyPath")}
-          hint="For instance /line, or /site/line; it cannot change later"
+          hint="Such as /line or /site/line; it cannot change later"
           mono
           onInput={setPath}
         />
@@ -65,7 +65,7 @@ export function NewContainer({ database, onClose, onDone }: Props) {
           value={dataClass}
           options={CLASSES}
           error={of("dataClass")}
-          hint="Evidence belongs in the audit log, where nothing is replaced or deleted"
+          hint="Use the audit log for evidence: its records cannot be replaced or deleted"
           onChange={setClass}
         />
         {error !== undefined && <ErrorNotice error={error} />}
@@ -74,7 +74,7 @@ export function NewContainer({ database, onClose, onDone }: Props) {
   );
 }
 
-/** Removes the record of a container, or says why the service does not. */
+/** A dialog that removes the record of a container, or shows why it cannot. */
 export function RemoveContainer({ database, name, onClose, onDone }: Props & { name: string }) {
   const { busy, error, run } = useWork();
   const remove = () =>
@@ -98,8 +98,8 @@ export function RemoveContainer({ database, name, onClose, onDone }: Props & { n
       }
     >
       <p>
-        Only the record of a container that does not exist in the account is removed here. A container with its
-        documents is deleted in the account itself, so that nothing is lost by this page.
+        This page removes only records of containers that do not exist in the account. Delete a container with documents
+        in the account itself.
       </p>
       {error !== undefined && <ErrorNotice error={error} />}
     </Dialog>

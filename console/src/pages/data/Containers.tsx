@@ -13,7 +13,7 @@ import { Panel } from "@/shell/Page.tsx";
 import { NewContainer, RemoveContainer } from "./ContainerDialogs.tsx";
 import { fetchContainers } from "./calls.ts";
 
-/** A container, or a table of which no more is known. */
+/** A container, or a table without container data. */
 interface Row extends Partial<Container> {
   name: string;
   partitionKeyPath: string;
@@ -25,7 +25,7 @@ interface Props {
   tables: readonly Table[];
 }
 
-/** A database's containers, and the way to the documents of those that publish some. */
+/** A database's containers, with links to their published documents. */
 export function Containers({ database, tables }: Props) {
   const [reads, manages] = [useHasRights("Workspace.DataStore.Read"), useHasRights("Workspace.DataStore.Manage")];
   const [making, setMaking] = useState(false);
@@ -55,8 +55,8 @@ export function Containers({ database, tables }: Props) {
             rowKey={(row) => row.name}
             empty={
               <Empty title="No containers">
-                {manages ? "Make one here" : "Ask somebody who may manage data stores to make one"}, or declare it in
-                the workspace document.
+                {manages ? "Create one here" : "Ask a person with Workspace.DataStore.Manage to create one"}, or declare
+                it in the workspace document.
               </Empty>
             }
           />
@@ -112,7 +112,7 @@ const RECORD: readonly Column<Row>[] = [
   { key: "class", title: "Data class", width: 100, value: ({ dataClass }) => dataClass },
   {
     key: "declared",
-    title: "On record",
+    title: "Recorded",
     width: 92,
     value: ({ Declared }) => Declared,
     render: ({ Declared }) => <Status tone={Declared ? "good" : "neutral"}>{Declared ? "yes" : "no"}</Status>,

@@ -14,7 +14,7 @@ export default function Data({ route }: PageProps) {
   const [database, store, name] = route.rest;
   const known = useResource((signal) => fetchTables(api, signal), []);
   return (
-    <Page title="Data" description="Data stores: databases, their containers, and the documents that they publish.">
+    <Page title="Data" description="Data stores: databases, their containers and published documents.">
       <Loaded resource={known}>
         {(all) => (
           <div class={css.columns}>

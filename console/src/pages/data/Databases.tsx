@@ -15,7 +15,7 @@ interface Props {
   selected: string | undefined;
 }
 
-/** The databases that the API's description names, and those that the reader opened by their lookup. */
+/** The databases of the OpenAPI document, and those that the reader opened by lookup. */
 export function Databases({ tables, selected }: Props) {
   const lists = useHasRights("Workspace.DataStore.Read");
   const [text, setText] = useState("");
@@ -40,7 +40,7 @@ export function Databases({ tables, selected }: Props) {
             <small>{stores.get(name) ?? ""}</small>
           </a>
         ))}
-        {names.length === 0 && <p class={css.note}>No table is published to this token.</p>}
+        {names.length === 0 && <p class={css.note}>This token has no access to a published table.</p>}
       </nav>
       {lists && (
         <form class={css.open} onSubmit={open}>
@@ -48,7 +48,7 @@ export function Databases({ tables, selected }: Props) {
             label="Another database"
             value={text}
             mono
-            hint="Those that publish no table are opened by their lookup in the workspace document"
+            hint="Enter the lookup from the workspace document"
             onInput={setText}
           />
           <Button type="submit" disabled={text.trim() === ""}>

@@ -16,20 +16,20 @@ import { useWork } from "./useWork.ts";
 
 interface Props {
   table: Table;
-  /** As the list has it. */
+  /** The document from the list. */
   listed: Document;
   onClose: () => void;
   onDone: () => void;
 }
 
-/** A document as JSON: seen, and changed or deleted where the table publishes that. */
+/** A document as JSON, to read and, if the table permits it, edit or delete. */
 export function DocumentDialog({ table, listed, onClose, onDone }: Props) {
   const query = toQuery(readPartition(listed, table.partitionKeyPath));
   const id = String(listed.id);
   if (query === undefined) {
     return (
       <Dialog title={id} onClose={onClose} wide>
-        <Notice title="This document has no partition key, so that no request can name it." />
+        <Notice title="This document has no partition key, so requests cannot address it." />
         <CodeBlock code={writeObject(listed)} label={`Document ${id}`} />
       </Dialog>
     );
@@ -66,7 +66,7 @@ function OpenDocument({ table, id, query, listed, onClose, onDone }: OpenedProps
       {deletes && found && (
         <span class={css.left}>
           <Button kind="danger" busy={busy && deleting} onClick={() => (deleting ? void drop() : setDeleting(true))}>
-            {deleting ? `Delete ${id} for good` : "Delete"}
+            {deleting ? `Delete ${id} permanently` : "Delete"}
           </Button>
         </span>
       )}
@@ -102,19 +102,19 @@ function OpenDocument({ table, id, query, listed, onClose, onDone }: OpenedProps
   );
 }
 
-/** What a write was refused with; a document that somebody else changed leaves the choice whose text stays. */
+/** The error of a write; after a conflict the reader chooses between the two versions. */
 function Refused({ error, reload }: { error: unknown; reload: (theirs: boolean) => void }) {
   if (!isOutdated(error)) {
     return error === undefined ? null : <ErrorNotice error={error} />;
   }
   return (
-    <Notice kind="warn" title="The document was changed meanwhile, so that nothing was written.">
+    <Notice kind="warn" title="Another user changed the document. Your version was not saved.">
       <p>
         <code>{error.code}</code> · request <code>{error.requestId}</code>
       </p>
       <div class={css.choices}>
-        <Button onClick={() => reload(true)}>Show what stands there now</Button>
-        <Button onClick={() => reload(false)}>Keep my text, to save it over that</Button>
+        <Button onClick={() => reload(true)}>Show the current version</Button>
+        <Button onClick={() => reload(false)}>Keep my version, to overwrite it</Button>
       </div>
     </Notice>
   );
@@ -123,10 +123,10 @@ function Refused({ error, reload }: { error: unknown; reload: (theirs: boolean) 
 function buildHint(table: Table): string {
   return table.verbs.has("read")
     ? `id and ${table.partitionKeyPath} cannot change`
-    : "This table publishes no reading of single documents: what others change meanwhile is not noticed";
+    : "This table does not publish reads of single documents, so changes by others cannot be detected";
 }
 
-/** A document with its tag, where the table publishes reading, and the text that is edited. */
+/** Loads a document with its ETag, if the table publishes reads, and holds the edited text. */
 function useDocument(table: Table, id: string, query: PartitionQuery, listed: Document) {
   const reads = table.verbs.has("read");
   const [found, setFound] = useState<StoredDocument | undefined>(reads ? undefined : { document: listed, etag: "" });

@@ -27,11 +27,11 @@ interface Filter {
   kind: "string" | "json";
 }
 
-/** The documents of a table, page by page. */
+/** The documents of a table, in pages. */
 export function Documents({ table }: { table: Table }) {
   const [typed, setTyped] = useState<Filter>({ text: "", kind: "string" });
   const [filter, setFilter] = useState(typed);
-  // The tokens of the pages up to the one that is shown; the first page has none.
+  // Continuation tokens of the pages up to the current one; the first page has none.
   const [tokens, setTokens] = useState<readonly (string | null)[]>([null]);
   const [open, setOpen] = useState<Document>();
   const [making, setMaking] = useState(false);
@@ -100,7 +100,7 @@ export function Documents({ table }: { table: Table }) {
                   onOpen={setOpen}
                   empty={
                     <Empty title="No documents">
-                      {table.verbs.has("create") ? "Make one with New document" : "None were stored"}
+                      {table.verbs.has("create") ? "Create one with New document" : "The table is empty"}
                       {filter.text === "" ? "." : ", or look under another partition key."}
                     </Empty>
                   }
@@ -115,7 +115,7 @@ export function Documents({ table }: { table: Table }) {
           </Loaded>
         </>
       ) : (
-        <Empty title="This table publishes no list">Documents can be made here, and read by their id elsewhere.</Empty>
+        <Empty title="This table publishes no list">You can create documents here. Programs read them by id.</Empty>
       )}
       {open && <DocumentDialog table={table} listed={open} onClose={() => setOpen(undefined)} onDone={done} />}
       {making && <NewDocument table={table} onClose={() => setMaking(false)} onDone={done} />}

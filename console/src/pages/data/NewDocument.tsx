@@ -15,7 +15,7 @@ interface Props {
   onDone: () => void;
 }
 
-/** Makes a document from JSON. */
+/** A dialog that creates a document from JSON. */
 export function NewDocument({ table, onClose, onDone }: Props) {
   const [text, setText] = useState(() => writeObject(buildOutline(table.partitionKeyPath)));
   const { value, problem } = readObject(text);
@@ -23,7 +23,7 @@ export function NewDocument({ table, onClose, onDone }: Props) {
   const save = () =>
     run(async () => {
       const made = await createDocument(table, { ...value });
-      showToast(`The document ${String(made.id)} was made`);
+      showToast(`The document ${String(made.id)} was created`);
       onDone();
     });
   return (
@@ -46,7 +46,7 @@ export function NewDocument({ table, onClose, onDone }: Props) {
         rows={14}
         mono
         error={problem}
-        hint={`${table.partitionKeyPath} decides where it lies; without an id it gets one`}
+        hint={`${table.partitionKeyPath} is the partition key; the service creates a missing id`}
         onInput={setText}
       />
       {error !== undefined && <ErrorNotice error={error} />}
@@ -54,7 +54,7 @@ export function NewDocument({ table, onClose, onDone }: Props) {
   );
 }
 
-/** A document with an empty partition key to fill in. */
+/** Returns a document with an empty partition key. */
 function buildOutline(path: string): Record<string, unknown> {
   const names = path.split("/").slice(1);
   const nested = names.reduceRight<unknown>((inner, name) => ({ [name]: inner }), "");

@@ -2,7 +2,7 @@ import { api, formatPath } from "@/api/index.ts";
 import type { Container, Document, DocumentPage, Table } from "@/api/tables.ts";
 import type { PartitionQuery } from "./partition.ts";
 
-/** A document with the tag of its state. */
+/** A document with its ETag. */
 export interface StoredDocument {
   document: Document;
   etag: string;
@@ -52,7 +52,7 @@ export function createDocument(table: Table, document: Document): Promise<Docume
   return api.post<Document>(buildTablePath(table), document);
 }
 
-/** Stores a document in place of the one with its id; with a tag only where it is still in that state. */
+/** Replaces a document; with an ETag only if that still matches. */
 export async function replaceDocument(
   table: Table,
   id: string,

@@ -3,7 +3,7 @@ import type { Document } from "@/api/tables.ts";
 /** A partition key as query parameters. */
 export type PartitionQuery = { partitionKey?: string; partitionKeyType?: "json" };
 
-/** Gives a document's partition key, undefined where the document has none. */
+/** Returns a document's partition key, undefined without one. */
 export function readPartition(document: Document, path: string): unknown {
   let value: unknown = document;
   for (const name of path.split("/").slice(1)) {
@@ -15,9 +15,9 @@ export function readPartition(document: Document, path: string): unknown {
   return value;
 }
 
-/** Writes a partition key as query parameters; undefined where a document cannot be named by it. */
+/** Converts a partition key to query parameters; undefined for other types. */
 export function toQuery(value: unknown): PartitionQuery | undefined {
-  // An empty text is written as JSON, since empty parameters are left out.
+  // An empty text is sent as JSON, because empty parameters are not sent.
   if (typeof value === "string" && value !== "") {
     return { partitionKey: value };
   }

@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 
-/** Something that a button starts: whether it is under way, and what went wrong. */
+/** An action of a button: its progress and error. */
 export interface Work {
   busy: boolean;
   error: unknown;
   run: (work: () => Promise<void>) => Promise<void>;
-  /** Forgets what went wrong. */
+  /** Clears the error. */
   clear: () => void;
 }
 

@@ -8,7 +8,7 @@ import { showToast } from "@/components/toasts.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Developers.module.css";
 
-/** Where things stand that programs are told. */
+/** Addresses for programs. */
 export function Addresses({ workspace }: { workspace: string }) {
   const origin = window.location.origin;
   return (
@@ -33,7 +33,7 @@ export function Addresses({ workspace }: { workspace: string }) {
 interface RowProps {
   title: string;
   address: string;
-  /** Public, so that a browser shows it. */
+  /** True for public addresses, which become links. */
   open?: boolean;
   children?: ComponentChildren;
 }
@@ -51,7 +51,7 @@ function Row({ title, address, open = false, children }: RowProps) {
   );
 }
 
-/** Saves the OpenAPI document, which needs the token: a link alone would not carry it. */
+/** A button for the OpenAPI document; a plain link would not send the token. */
 function Description() {
   const [busy, setBusy] = useState(false);
   const save = async () => {
@@ -60,7 +60,7 @@ function Description() {
       const reply = await api.fetch("GET", "/oi-api/openapi");
       saveFile(await readBody(reply, () => reply.blob()), "openapi.json");
     } catch (error) {
-      showToast(`No file came: ${error instanceof Error ? error.message : String(error)}`, "bad");
+      showToast(`The file could not be downloaded: ${error instanceof Error ? error.message : String(error)}`, "bad");
     } finally {
       setBusy(false);
     }

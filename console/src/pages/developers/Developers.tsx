@@ -5,14 +5,11 @@ import { Explorers } from "./Explorers.tsx";
 import { FirstCalls } from "./FirstCalls.tsx";
 import { McpClients } from "./McpClients.tsx";
 
-/** How programs use the workspace. */
+/** The page for developers. */
 export default function Developers() {
   const workspace = useIdentity().workspace ?? "";
   return (
-    <Page
-      title="Developers"
-      description="How programs use this workspace: all that the console does, and more, by its API."
-    >
+    <Page title="Developers" description="Addresses, examples and configurations for programs that use this workspace.">
       <Explorers workspace={workspace} />
       <FirstCalls />
       <McpClients workspace={workspace} />

@@ -1,13 +1,13 @@
 import { formatPath } from "@/api/index.ts";
 import css from "./Developers.module.css";
 
-/** Pages of the service where calls are tried out. They are pages of their own and ask for a token. */
+/** Links to the API Explorer and GraphiQL, which are separate pages and require a token. */
 export function Explorers({ workspace }: { workspace: string }) {
   return (
-    <nav class={css.cards} aria-label="Where calls are tried out">
+    <nav class={css.cards} aria-label="Try calls">
       <a class={css.card} href="/oi-api/explorer">
         <strong>API Explorer</strong>
-        <span>Every REST operation that your token may call, approved queries and published tables among them.</span>
+        <span>Every REST operation that your token permits, with approved queries and published tables.</span>
       </a>
       <a class={css.card} href={formatPath`/v1/${workspace}/graphiql`}>
         <strong>GraphiQL</strong>

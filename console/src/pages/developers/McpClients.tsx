@@ -8,7 +8,7 @@ import { Panel } from "@/shell/Page.tsx";
 import css from "./Developers.module.css";
 import { MCP_CLIENTS } from "./texts.ts";
 
-/** What an AI assistant's client is told. */
+/** Configurations for the clients of AI assistants. */
 export function McpClients({ workspace }: { workspace: string }) {
   const uses = useHasRights("Workspace.Mcp.Use");
   const [chosen, setChosen] = useState(MCP_CLIENTS[0]?.id ?? "");
@@ -16,13 +16,13 @@ export function McpClients({ workspace }: { workspace: string }) {
   return (
     <Panel title="AI assistants">
       <p class={css.note}>
-        The workspace is a server of the Model Context Protocol. Give an assistant a token of its own, made under{" "}
-        <a href={buildHref("keys")}>Keys and tokens</a>, with Workspace.Mcp.Use and what else it shall do; its tools
-        follow from that. None of them approves or changes anything.
+        The workspace is a Model Context Protocol server. Give each assistant its own token, created under{" "}
+        <a href={buildHref("keys")}>Keys and tokens</a>, with Workspace.Mcp.Use and the rights for its tasks, which
+        determine its tools. All tools are read-only.
       </p>
       {!uses && (
         <Notice kind="warn" title="Your rights do not include Workspace.Mcp.Use">
-          <p>A token that you make cannot use the server. Ask an administrator for the right.</p>
+          <p>Your tokens cannot use the server. Ask an administrator for the right.</p>
         </Notice>
       )}
       <Tabs label="Client" tabs={MCP_CLIENTS} selected={chosen} onSelect={setChosen}>
@@ -32,7 +32,7 @@ export function McpClients({ workspace }: { workspace: string }) {
               code={client.text(workspace, `${window.location.origin}/oi-api/mcp`)}
               label={`Configuration of ${client.title}`}
             />
-            <p class={css.note}>{client.where} Put the token in the place of TOKEN.</p>
+            <p class={css.note}>{client.where} Replace TOKEN with the token.</p>
           </div>
         )}
       </Tabs>

@@ -1,7 +1,7 @@
-/** Stands where a token goes; the real one is in no text that people copy. */
+/** Placeholder for a token; texts to copy never contain a real one. */
 const TOKEN = "TOKEN";
 
-/** Gets a token for a key: sets TOKEN in a POSIX shell. */
+/** Returns the POSIX shell command that exchanges a key and sets TOKEN. */
 export function buildTokenCommand(origin: string): string {
   return `read -rs KEY    # paste the key; it is not shown
 TOKEN=$(curl --fail-with-body -sS '${origin}/workspace/api/keys/jwt?minutes=60' \\
@@ -9,36 +9,36 @@ TOKEN=$(curl --fail-with-body -sS '${origin}/workspace/api/keys/jwt?minutes=60' 
 `;
 }
 
-/** A call that every such token may make. */
+/** Returns a first call that the token permits. */
 export function buildFirstCall(origin: string, lists: boolean): string {
   const path = lists ? "/oi-api/warm-queries" : "/workspace/api/keys/whoami";
   return `curl --fail-with-body -sS '${origin}${path}' -H "Authorization: Bearer $TOKEN"\n`;
 }
 
-/** How a client of the Model Context Protocol is told about the workspace. */
+/** Configuration of a Model Context Protocol client. */
 export interface McpClient {
   id: string;
   title: string;
-  /** Where the text goes. */
+  /** Place for the text. */
   where: string;
   text: (name: string, url: string) => string;
 }
 
 const bearer = { Authorization: `Bearer ${TOKEN}` };
 
-/** The clients that are asked for most; every other takes an address and a header, too. */
+/** The most common clients; others need the same address and header. */
 export const MCP_CLIENTS: readonly McpClient[] = [
   {
     id: "claude-code",
     title: "Claude Code",
-    where: "Run it in a shell; .mcp.json in a project takes the JSON of Cursor with “type”: “http”.",
+    where: "Run it in a shell; .mcp.json in a project uses the JSON of Cursor with “type”: “http”.",
     text: (name, url) => `claude mcp add --transport http ${name} '${url}' --header 'Authorization: Bearer ${TOKEN}'\n`,
   },
   {
     id: "claude-desktop",
     title: "Claude Desktop",
     where:
-      "Settings, Developer, Edit config: claude_desktop_config.json. It starts a bridge with Node.js, which holds the header.",
+      "Settings, Developer, Edit config: claude_desktop_config.json. It starts a Node.js bridge, which sends the header.",
     text: (name, url) =>
       toJson({
         mcpServers: {
@@ -61,7 +61,7 @@ export const MCP_CLIENTS: readonly McpClient[] = [
   {
     id: "vs-code",
     title: "VS Code",
-    where: ".vscode/mcp.json; the token is asked for once and kept by VS Code.",
+    where: ".vscode/mcp.json; VS Code prompts for the token once and stores it.",
     text: (name, url) =>
       toJson({
         inputs: [{ type: "promptString", id: "token", description: `Token for ${name}`, password: true }],
@@ -84,7 +84,7 @@ export const MCP_CLIENTS: readonly McpClient[] = [
   },
 ];
 
-/** A name that the client itself fills in. */
+/** Returns a variable that the client replaces. */
 function toVariableName(name: string): string {
   return `$\{${name}}`;
 }

@@ -32,7 +32,7 @@ export default function Downloads({ route }: PageProps) {
   return (
     <Page
       title="Downloads"
-      description="Archived telemetry as files. They are made in the background and kept for a day."
+      description="Archived telemetry as files. They are prepared in the background and deleted after one day."
     >
       <Start
         from={from}
@@ -52,7 +52,7 @@ export default function Downloads({ route }: PageProps) {
         <Loaded resource={downloads}>
           {(jobs) =>
             jobs.length === 0 ? (
-              <Empty title="No downloads">Choose what you need above and start one; it appears here.</Empty>
+              <Empty title="No downloads">Start a download above; it appears here.</Empty>
             ) : (
               <div class={css.jobs}>
                 {jobs.map((job) => (
@@ -72,7 +72,7 @@ export default function Downloads({ route }: PageProps) {
   );
 }
 
-/** What an address asks for: `#/downloads?connection=pump-rig`, or `?surface=cooling`. */
+/** Parses the source in an address: `#/downloads?connection=pump-rig`, or `?surface=cooling`. */
 function parseSource(query: URLSearchParams): Source {
   const connection = query.get("connection") ?? "";
   const surface = query.get("surface") ?? "";

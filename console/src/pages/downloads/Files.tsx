@@ -10,7 +10,7 @@ interface Props {
   downloadId: string;
 }
 
-/** The files of a download, with links that save them. */
+/** The files of a download, with links. */
 export function Files({ files, downloadId }: Props) {
   return (
     <div class={css.files}>
@@ -57,7 +57,7 @@ export function Files({ files, downloadId }: Props) {
   );
 }
 
-/** Saves a file whose link has ended, by a fresh one. */
+/** Saves a file through a new link, after the old one expired. */
 async function saveRenewed(downloadId: string, index: number): Promise<void> {
   try {
     const fresh = (await fetchDownload(downloadId)).files[index];
@@ -69,7 +69,7 @@ async function saveRenewed(downloadId: string, index: number): Promise<void> {
   }
 }
 
-/** The connection, with the part's number where there is more than one file of it. */
+/** Returns the connection, with the part's number if it has several files. */
 function buildName(files: readonly DownloadFile[], index: number): string {
   const { connection } = files[index] as DownloadFile;
   const parts = files.filter((each) => each.connection === connection).length;

@@ -19,12 +19,12 @@ const TONES: Record<Download["status"], Tone> = {
 
 interface Props {
   download: Download;
-  /** What it is of, where this tab started it. */
+  /** Its source, if this tab started it. */
   source: string | undefined;
   onCancel: () => Promise<void>;
 }
 
-/** A download: how far it is, and its files. */
+/** A download: its progress and files. */
 export function Job({ download, source, onCancel }: Props) {
   const [busy, setBusy] = useState(false);
   const { status, progress, files, error } = download;
@@ -64,7 +64,7 @@ export function Job({ download, source, onCancel }: Props) {
       {error && (
         <Notice kind="bad" title={error}>
           <p>
-            Start it again, for a shorter range if it keeps failing. Download <code>{download.downloadId}</code>
+            Start it again; if it fails repeatedly, choose a shorter range. Download <code>{download.downloadId}</code>
           </p>
         </Notice>
       )}

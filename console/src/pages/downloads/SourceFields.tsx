@@ -19,7 +19,7 @@ interface Props {
   onChange: (source: Source) => void;
 }
 
-/** What to download: chosen from the catalog, or by lookup where the token does not read that. */
+/** Inputs for the source: from the catalog, or by lookup if the token cannot read it. */
 export function SourceFields({ source, onChange }: Props) {
   const readable = useHasRights("Workspace.Catalog.Read");
   const catalog = useResource(async (signal) => (readable ? await fetchCatalog(signal) : undefined), [readable]);
@@ -65,7 +65,7 @@ export function SourceFields({ source, onChange }: Props) {
 interface ChoiceProps {
   label: string;
   value: string;
-  /** Undefined where the catalog is closed to the token. */
+  /** Undefined if the token cannot read the catalog. */
   among: readonly { id: string; name: string }[] | undefined;
   onChange: (value: string) => void;
 }

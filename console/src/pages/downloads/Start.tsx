@@ -13,17 +13,17 @@ import { SourceFields } from "./SourceFields.tsx";
 
 const FORMATS: readonly { value: DownloadFormat; label: string }[] = [
   { value: "csv", label: "CSV: a column for each field" },
-  { value: "jsonl", label: "JSON Lines: payloads as they came" },
+  { value: "jsonl", label: "JSON Lines: original payloads" },
   { value: "parquet", label: "Parquet: compressed, typed" },
 ];
 
 interface Props {
-  /** Where the source stands at first. */
+  /** The initial source. */
   from: Source;
   onStarted: (download: Download, source: Source) => void;
 }
 
-/** Starts a download. */
+/** Starts a download from the form. */
 export function Start({ from, onStarted }: Props) {
   const [source, setSource] = useState(from);
   const [format, setFormat] = useState<DownloadFormat>("csv");

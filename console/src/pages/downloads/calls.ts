@@ -1,7 +1,7 @@
 import type { Download, DownloadFormat } from "@/api/downloads.ts";
 import { api, formatPath } from "@/api/index.ts";
 
-/** What is to be downloaded: a connection, a surface, or the connection of a surface. */
+/** Source of a download: a connection, a surface, or the connection of a surface. */
 export interface Source {
   kind: "connection" | "surface" | "within";
   connection: string;
@@ -14,12 +14,12 @@ export interface DownloadRequest {
   dateRange: { start: string; end: string };
 }
 
-/** What a source is called in a list. */
+/** Returns the name of a source. */
 export function describeSource({ kind, connection, surface }: Source): string {
   return { connection, surface: `${surface} (surface)`, within: `${connection} in ${surface}` }[kind];
 }
 
-/** Starts a download. */
+/** Starts a download from the form. */
 export function startDownload({ source, format, dateRange }: DownloadRequest): Promise<Download> {
   return api.post<Download>(buildSourcePath(source), { format, dateRange });
 }

@@ -3,11 +3,11 @@ import type { Turn } from "@/components/usePolling.ts";
 
 const SOONEST_MS = 1000;
 const LATEST_MS = 15_000;
-/** Links live 15 minutes; the list is fetched again before they end. */
+/** Links expire after 15 minutes; the list is reloaded before. */
 const LINKS_MS = 10 * 60_000;
 const GROWTH = 1.6;
 
-/** When to look at the downloads again: soon while one gets on, later and later while none does. */
+/** Returns the pause until the next fetch: short during progress, longer and longer without it. */
 export function choosePause({ data, before, failed, waited }: Turn<readonly Download[]>): number {
   if (!failed && !data?.some(isUnfinished)) {
     return LINKS_MS;
@@ -23,7 +23,7 @@ export function isUnfinished(download: Download): boolean {
   return download.status === "pending" || download.status === "running";
 }
 
-/** How far the downloads are, as a text to compare; links change each time and do not count. */
+/** Returns the progress of the downloads as a comparable text, without the links, which always change. */
 function summarizeProgress(downloads: readonly Download[] | undefined): string {
   return JSON.stringify(downloads?.map(({ downloadId, status, progress }) => [downloadId, status, progress]));
 }

@@ -11,7 +11,7 @@ export const PRESETS: readonly Preset[] = [
   { label: "30 days", hours: 30 * 24 },
 ];
 
-/** What the two fields hold: local times, as `datetime-local` writes them. */
+/** Values of the two fields: local times in the format of `datetime-local`. */
 export interface Range {
   start: string;
   end: string;
@@ -20,20 +20,20 @@ export interface Range {
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
-/** The range of a preset; its end is the minute that begins next, so that what was just measured is in. */
+/** Returns the range of a preset; it ends with the next full minute, to include the newest values. */
 export function createRangeUpToNow(hours: number, now: Date): Range {
   const end = Math.ceil(now.getTime() / MINUTE_MS) * MINUTE_MS;
   return { start: toLocalTime(new Date(end - hours * HOUR_MS)), end: toLocalTime(new Date(end)) };
 }
 
-/** A local time as `datetime-local` writes it: 2026-11-21T14:03. */
+/** Formats a local time for `datetime-local`: 2026-11-21T14:03. */
 export function toLocalTime(time: Date): string {
   const two = (value: number) => String(value).padStart(2, "0");
   const day = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
   return `${day}T${two(time.getHours())}:${two(time.getMinutes())}`;
 }
 
-/** The instant of a local time, RFC 3339 in UTC; what is no time stays as it is, so that the service names the field. */
+/** Converts a local time to RFC 3339 in UTC; returns invalid text unchanged, which the service rejects. */
 export function toInstant(local: string): string {
   const time = new Date(local);
   return Number.isNaN(time.getTime()) ? local : time.toISOString();

@@ -1,4 +1,4 @@
-// What this tab started, by download; the service does not tell.
+// Sources of the downloads that this tab started; the service does not return them.
 import { recall, remember } from "@/session/tabMemory.ts";
 
 const NAME = "downloads";
@@ -9,7 +9,7 @@ export function rememberSource(downloadId: string, source: string): void {
   remember(NAME, { ...Object.fromEntries(newest), [downloadId]: source });
 }
 
-/** Gives what a download is of, undefined where another tab started it. */
+/** Returns the source of a download, undefined if another tab started it. */
 export function recallSource(downloadId: string): string | undefined {
   const found = recallSources()[downloadId];
   return typeof found === "string" ? found : undefined;

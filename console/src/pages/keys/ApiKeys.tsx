@@ -33,9 +33,9 @@ const COLUMNS: readonly Column<ApiKey>[] = [
   { key: "expires", title: "Ends", type: "time", value: (key) => key.expiresAt, width: 168 },
 ];
 
-/** The caller's API keys, with the right to manage keys everybody's; each opens to be looked at and revoked. */
+/** The caller's API keys, or all keys for callers who manage keys; each opens for details and revocation. */
 export function ApiKeys() {
-  // Newest first: what was just made, or is still in use, is what somebody looks for.
+  // Newest first, because readers usually look for a recent key.
   const keys = useResource(async (signal) => (await fetchKeys(api, signal)).reverse(), []);
   const everybody = useHasRights("Workspace.Keys.Manage");
   const [making, setMaking] = useState(false);
@@ -73,17 +73,17 @@ export function ApiKeys() {
   }
   return (
     <Panel
-      title={everybody ? "Everybody's API keys" : "Your API keys"}
+      title={everybody ? "All API keys" : "Your API keys"}
       actions={
         <>
           <Button kind="quiet" icon="refresh" label="Refresh" onClick={keys.reload} />
           <Button kind="primary" icon="plus" onClick={() => setMaking(true)}>
-            Make an API key
+            Create an API key
           </Button>
         </>
       }
     >
-      <p class={css.soft}>Open a key to see what it may do, and to revoke it.</p>
+      <p class={css.soft}>Open a key to see its rights or to revoke it.</p>
       <Loaded resource={keys} rows={6}>
         {(rows) => (
           <DataTable
@@ -92,9 +92,7 @@ export function ApiKeys() {
             rows={rows}
             rowKey={(key) => key.keyId}
             onOpen={setOpen}
-            empty={
-              <Empty title="There is no key yet">Make one for a program that calls the workspace by itself.</Empty>
-            }
+            empty={<Empty title="No API keys">Create one for a program that calls the workspace.</Empty>}
           />
         )}
       </Loaded>

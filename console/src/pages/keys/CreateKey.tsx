@@ -13,7 +13,7 @@ import { ScopeTree } from "./ScopeTree.tsx";
 import { RIGHTS } from "./scopes.ts";
 
 interface Props {
-  /** Members that are known to have keys, to choose from. */
+  /** Members with keys, as suggestions. */
   members: readonly string[];
   onCancel: () => void;
   onMade: (key: CreatedKey) => void;
@@ -26,7 +26,7 @@ const ENDS = [
   { value: "", label: "when it is revoked" },
 ] as const;
 
-/** Makes an API key: for the caller or, with the right to manage keys, for another member. */
+/** A form that creates an API key: for the caller or, with the right to manage keys, for another member. */
 export function CreateKey({ members, onCancel, onMade }: Props) {
   const who = useIdentity();
   const forOthers = useHasRights("Workspace.Keys.Manage");
@@ -35,7 +35,7 @@ export function CreateKey({ members, onCancel, onMade }: Props) {
   const [principal, setPrincipal] = useState("");
   const [ends, setEnds] = useState<(typeof ENDS)[number]["value"]>("90");
   const [chosen, setChosen] = useState<ReadonlySet<Right>>(new Set(held));
-  // The same key for every try of this form, so that sending again after a lost answer makes no second one.
+  // One idempotency key for each form: a retry after a lost reply creates no second key.
   const [once, setOnce] = useState(() => crypto.randomUUID());
   const [tried, setTried] = useState(false);
   const [busy, setBusy] = useState(false);
@@ -62,16 +62,17 @@ export function CreateKey({ members, onCancel, onMade }: Props) {
   };
   return (
     <form class={css.form} onSubmit={(event) => void submit(event)} noValidate>
-      <Panel title="Make an API key">
+      <Panel title="Create an API key">
         <div class={css.fields}>
           <Field
             label="Name"
             value={name}
             onInput={setName}
             error={
-              (tried && name.trim() === "" ? "Say what the key is for." : undefined) ?? error?.fieldMessage("name")
+              (tried && name.trim() === "" ? "Enter a name, such as the key's purpose." : undefined) ??
+              error?.fieldMessage("name")
             }
-            hint="What uses it: the dashboard in hall 3"
+            hint="The program that uses it: dashboard in hall 3"
           />
           <Select
             label="It ends"
@@ -92,18 +93,18 @@ export function CreateKey({ members, onCancel, onMade }: Props) {
           )}
         </div>
         <ScopeTree
-          label="Rights, of those that you hold"
+          label="Rights"
           held={held}
           chosen={chosen}
           onChange={setChosen}
           error={tried && chosen.size === 0 ? "Choose at least one right." : error?.fieldMessage("rights")}
         />
-        <p class={css.soft}>A key never carries more than its owner holds, today or later.</p>
+        <p class={css.soft}>A key never has more rights than its owner, now or later.</p>
       </Panel>
       {refused !== undefined && <ErrorNotice error={refused} />}
       <div class={css.row}>
         <Button kind="primary" type="submit" icon="key" busy={busy}>
-          Make the key
+          Create the key
         </Button>
         <Button onClick={onCancel}>Cancel</Button>
       </div>
@@ -118,7 +119,7 @@ function buildKeyRequest(
   held: readonly Right[],
   ends: string,
 ): KeyRequest {
-  // A key of all rights follows its owner's; for somebody else only who holds every right can make one.
+  // A key with all rights follows its owner's; only callers with every right can create one for another person.
   const all = chosen.size === held.length && (owner === "" || held.length === RIGHTS.length);
   return {
     name,

@@ -19,7 +19,7 @@ import { Secret } from "./Secret.tsx";
 const USUAL = "60";
 const SHORTEST = "15";
 
-/** Makes a token of some of the caller's rights, for some time. */
+/** A form that issues a token with some of the caller's rights. */
 export function CreateToken() {
   const held = useIdentity().accessRights;
   const longest = useResource(() => session.longestExpiry(), []);
@@ -70,7 +70,7 @@ export function CreateToken() {
   }
   return (
     <form class={css.form} onSubmit={(event) => void submit(event)} noValidate>
-      <Panel title="How long it lives">
+      <Panel title="Lifetime">
         <LifetimeChoice
           value={lifetime}
           onChange={setLifetime}
@@ -78,9 +78,9 @@ export function CreateToken() {
           error={(tried ? wrong : undefined) ?? findFieldError(refused, "minutes")}
         />
       </Panel>
-      <Panel title="What it may do">
+      <Panel title="Access">
         <ScopeTree
-          label="Rights, of those that you hold"
+          label="Rights"
           held={held}
           chosen={chosen}
           onChange={setChosen}
@@ -90,14 +90,14 @@ export function CreateToken() {
       {refused !== undefined && <ErrorNotice error={refused} />}
       <div>
         <Button kind="primary" type="submit" icon="key" busy={busy}>
-          Make the token
+          Create the token
         </Button>
       </div>
     </form>
   );
 }
 
-/** The rights of a credential, in a line each. */
+/** The rights of a credential, one per line. */
 export function RightsList({ rights }: { rights: readonly Right[] }) {
   return (
     <span class={css.rights}>
@@ -115,10 +115,10 @@ function checkLifetime(minutes: number | undefined, until: string | null): strin
   }
   return canIssue(minutes, until, new Date())
     ? undefined
-    : "It would outlive what you are signed in with; choose less.";
+    : "The token would outlive your credential; choose a shorter lifetime.";
 }
 
-/** What the service said about a field. */
+/** Returns the service's message about a field. */
 function findFieldError(refused: unknown, field: string): string | undefined {
   return refused instanceof ApiError ? refused.fieldMessage(field) : undefined;
 }

@@ -16,7 +16,7 @@ interface Props {
   onRevoked: () => void;
 }
 
-/** One API key, and its revocation, which asks once more. */
+/** One API key, and its revocation after a confirmation. */
 export function KeyDialog({ of, onClose, onRevoked }: Props) {
   const [asked, setAsked] = useState(false);
   const [busy, setBusy] = useState(false);
@@ -41,7 +41,7 @@ export function KeyDialog({ of, onClose, onRevoked }: Props) {
       actions={
         works && (
           <Button kind="danger" busy={busy} onClick={() => (asked ? void revoke() : setAsked(true))}>
-            {asked ? "Revoke it for good" : "Revoke"}
+            {asked ? "Revoke permanently" : "Revoke"}
           </Button>
         )
       }
@@ -54,11 +54,11 @@ export function KeyDialog({ of, onClose, onRevoked }: Props) {
         <Fact label="Made" value={<Time at={of.createdAt} />} />
         <Fact label="Last used" value={of.lastUsedAt ? <Time at={of.lastUsedAt} /> : "never"} />
         <Fact label="Ends" value={of.expiresAt ? <Time at={of.expiresAt} /> : "when it is revoked"} />
-        <Fact label="May do" value={<RightsList rights={of.accessRights} />} />
+        <Fact label="Rights" value={<RightsList rights={of.accessRights} />} />
       </dl>
       {asked && (
-        <Notice kind="warn" title="What uses this key stops working.">
-          The key and every token made with it are refused within 15 seconds. A revocation cannot be taken back.
+        <Notice kind="warn" title="Programs that use this key stop working.">
+          The service rejects the key and all its tokens within 15 seconds. A revocation cannot be undone.
         </Notice>
       )}
       {refused !== undefined && <ErrorNotice error={refused} />}

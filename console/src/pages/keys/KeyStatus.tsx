@@ -3,7 +3,7 @@ import { Status, type Tone } from "@/components/Badge.tsx";
 
 export type KeyState = "in use" | "unused" | "ended" | "revoked";
 
-/** Tells whether a key still works, and whether anybody used it. */
+/** Returns whether a key is active, used or revoked. */
 export function classifyKey(key: Pick<ApiKey, "revokedAt" | "expiresAt" | "lastUsedAt">, now: Date): KeyState {
   if (key.revokedAt !== null) {
     return "revoked";

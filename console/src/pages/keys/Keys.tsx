@@ -8,18 +8,18 @@ import { RevokeToken } from "./RevokeToken.tsx";
 import { Usage } from "./Usage.tsx";
 
 const TABS = [
-  { id: "token", title: "Make a token" },
+  { id: "token", title: "Create a token" },
   { id: "keys", title: "API keys" },
   { id: "revoke", title: "Revoke a token" },
 ] as const;
 
-/** Tokens and API keys: made, listed, revoked. */
+/** The page to create, list and revoke tokens and API keys. */
 export default function Keys({ route }: PageProps) {
   const view = TABS.find((tab) => tab.id === route.rest[0])?.id ?? "token";
   return (
     <Page
       title="Keys and tokens"
-      description="A token opens the API for a while; an API key makes tokens until it is revoked."
+      description="A token gives access to the API until it expires; an API key issues tokens until it is revoked."
       actions={<Usage />}
     >
       <Tabs label="Views" tabs={TABS} selected={view} onSelect={(chosen) => navigate(buildHref("keys", [chosen]))}>

@@ -10,12 +10,12 @@ interface Props {
   /** Minutes, as text. */
   value: string;
   onChange: (value: string) => void;
-  /** When the longest token ends that can be made, null for no such end. */
+  /** Latest possible end of a token, null without a limit. */
   until: string | null;
   error: string | undefined;
 }
 
-/** Presets with what each is for, or minutes of one's own; those that are too long now cannot be chosen. */
+/** Presets with their purpose, or a number of minutes; disables lifetimes that are too long. */
 export function LifetimeChoice({ value, onChange, until, error }: Props) {
   const name = useId();
   const now = new Date();
@@ -48,7 +48,7 @@ export function LifetimeChoice({ value, onChange, until, error }: Props) {
           <input type="radio" name={name} checked={own} onChange={() => setOwn(true)} />
           <span>
             <strong>Other</strong>
-            <span class={css.soft}>minutes of your own</span>
+            <span class={css.soft}>enter minutes</span>
           </span>
         </label>
       </fieldset>
@@ -69,10 +69,10 @@ export function LifetimeChoice({ value, onChange, until, error }: Props) {
 function LifetimeLimit({ until, left }: { until: string; left: number }) {
   const { via } = useIdentity();
   return (
-    <Notice title={`No token can be made that lives longer than ${left} minutes.`}>
+    <Notice title={`A token can be valid for at most ${left} minutes.`}>
       <p>
-        No token outlives the credential that it is made with, and yours ends at <Time at={until} />.{" "}
-        {via === "jwt" && "For longer ones sign in with an API key: this page then makes tokens with the key itself."}
+        A token cannot outlive its credential; yours ends at <Time at={until} />.{" "}
+        {via === "jwt" && "Sign in with an API key for longer ones: this page then issues tokens with the key."}
       </p>
     </Notice>
   );

@@ -11,7 +11,7 @@ import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Keys.module.css";
 
-/** Revokes a token by its id, which the token itself holds and the audit log shows. */
+/** A form that revokes a token by its id, which the token and the audit log contain. */
 export function RevokeToken() {
   const others = useHasRights("Workspace.Keys.Manage");
   const [text, setText] = useState("");
@@ -42,15 +42,15 @@ export function RevokeToken() {
     <Panel title="Revoke a token">
       <form class={css.revoke} onSubmit={submit} noValidate>
         <p>
-          A revoked token, and every token made with it, is refused within 15 seconds.{" "}
-          {others ? "You may revoke anybody's." : "You may revoke your own."}
+          The service rejects a revoked token, and all tokens issued with it, within 15 seconds.{" "}
+          {others ? "You may revoke all tokens." : "You may revoke your own tokens."}
         </p>
         <Field
           label="Token, or its id"
           value={text}
           onInput={setText}
           error={missing}
-          hint="The id is the claim jti. It is shown when a token is made, and is the entity of Token.Issued in the audit log. A token that you paste stays here; only its id is sent."
+          hint="The id is the claim jti. The console shows it for each new token, and the audit log has it as the entity of Token.Issued. Only the id of a pasted token is sent."
           mono
         />
         {refused !== undefined && <ErrorNotice error={refused} />}
@@ -64,15 +64,15 @@ export function RevokeToken() {
           onClose={() => setAsked(undefined)}
           actions={
             <>
-              <Button onClick={() => setAsked(undefined)}>Keep it</Button>
+              <Button onClick={() => setAsked(undefined)}>Cancel</Button>
               <Button kind="danger" busy={busy} onClick={() => void revoke(asked)}>
-                Revoke it for good
+                Revoke permanently
               </Button>
             </>
           }
         >
           <p>
-            What uses <code>{asked}</code> stops working. If it is what you are signed in with, this session ends.
+            Programs that use <code>{asked}</code> stop working. If you signed in with it, this session ends.
           </p>
         </Dialog>
       )}

@@ -8,14 +8,14 @@ import { useTree } from "./useTree.ts";
 
 interface Props {
   label: string;
-  /** What may be chosen. */
+  /** The available rights. */
   held: readonly Right[];
   chosen: ReadonlySet<Right>;
   onChange: (chosen: ReadonlySet<Right>) => void;
   error?: string | undefined;
 }
 
-/** Rights by area, each with a box; the box of an area ticks all of its rights. */
+/** A tree of rights by area with checkboxes; an area's checkbox selects all of its rights. */
 export function ScopeTree({ label, held, chosen, onChange, error }: Props) {
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
@@ -79,7 +79,7 @@ export function ScopeTree({ label, held, chosen, onChange, error }: Props) {
   );
 }
 
-/** The rights behind an item: those of an area, or the one. */
+/** Returns the rights of an item: those of an area, or one right. */
 function listRights(areas: readonly Area[], item: string): readonly Right[] {
   return areas.find((area) => area.id === item)?.rights ?? [item as Right];
 }

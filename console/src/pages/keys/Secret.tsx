@@ -8,23 +8,23 @@ import css from "./Keys.module.css";
 
 interface Props {
   title: string;
-  /** The token or API key; it is kept by nothing but this view. */
+  /** The token or API key; only this view has it. */
   secret: string;
-  /** What is known about it, in rows. */
+  /** Properties of the credential, in rows. */
   facts: readonly { label: string; value: ComponentChildren }[];
   onDone: () => void;
 }
 
-/** A credential just made, shown this once; it takes the focus, and stays until its reader is done. */
+/** A new credential, shown once; it takes the focus and remains until the reader closes it. */
 export function Secret({ title, secret, facts, onDone }: Props) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => box.current?.focus(), []);
   return (
     <Panel title={title}>
       <div ref={box} class={css.secret} tabIndex={-1}>
-        <Notice kind="warn" title="Copy it now: it is shown this once.">
-          Neither this page nor the service keeps it. Whoever has it may do what it carries, so hand it over as you
-          would a password, and revoke it when it may have been seen.
+        <Notice kind="warn" title="Copy it now. It is not shown again.">
+          Neither this page nor the service stores it. It gives access to anyone who has it: treat it as a password, and
+          revoke it if others may have seen it.
         </Notice>
         <CodeBlock code={secret} label={title} />
         <dl class={css.facts}>

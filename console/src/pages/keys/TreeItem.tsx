@@ -6,11 +6,11 @@ import type { TickState } from "./scopes.ts";
 interface Props {
   name: string;
   ticked: TickState;
-  /** The one item that Tab leads to. */
+  /** True for the one item in the tab order. */
   current: boolean;
   /** For an area: whether its rights are shown. */
   open?: boolean | undefined;
-  /** For an area: the id of the group of its rights, where they are shown. */
+  /** For an area: the id of the group of its visible rights. */
   owns?: string | undefined;
   title?: string | undefined;
   onFocus: () => void;
@@ -18,10 +18,10 @@ interface Props {
   children: ComponentChildren;
 }
 
-/** A box with its words, as an item of a tree; the tree takes the keys. */
+/** A checkbox with its label, as an item of a tree; the tree handles the keyboard. */
 export function TreeItem({ name, ticked, current, open, owns, title, onFocus, onTick, children }: Props) {
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: keys are taken by the tree
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the tree handles the keyboard
     <div
       role="treeitem"
       class={css.item}

@@ -3,7 +3,7 @@ import { getUsage, subscribeToUsage } from "@/api/usage.ts";
 import { formatCount, formatLocalTime } from "@/format.ts";
 import css from "./Keys.module.css";
 
-/** What the caller used of its requests, after each reply that this page gets. */
+/** The caller's use of its rate limit, after each reply. */
 export function Usage() {
   const [shown, setShown] = useState(getUsage);
   useEffect(() => {

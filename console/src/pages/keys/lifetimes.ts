@@ -1,4 +1,4 @@
-/** How long a token lives, and what such a one is for. */
+/** A lifetime of a token, and its purpose. */
 export interface Lifetime {
   minutes: number;
   title: string;
@@ -6,7 +6,7 @@ export interface Lifetime {
 }
 
 export const LIFETIMES: readonly Lifetime[] = [
-  { minutes: 15, title: "15 minutes", use: "one call by hand, a look at something" },
+  { minutes: 15, title: "15 minutes", use: "a single call by hand" },
   { minutes: 60, title: "1 hour", use: "a notebook, a session in the API Explorer" },
   { minutes: 480, title: "8 hours", use: "a shift: a dashboard on the line" },
   { minutes: 1440, title: "24 hours", use: "a day's commissioning, a load over night" },
@@ -16,21 +16,20 @@ export const LIFETIMES: readonly Lifetime[] = [
 
 export const MOST_MINUTES = 43_200;
 
-/** Reads what somebody entered as a lifetime; undefined where it is no whole number of minutes that the service takes. */
+/** Parses a lifetime in minutes; undefined for anything that the service would reject. */
 export function parseMinutes(text: string): number | undefined {
   const minutes = /^\d{1,5}$/.test(text.trim()) ? Number(text) : 0;
   return minutes >= 1 && minutes <= MOST_MINUTES ? minutes : undefined;
 }
 
-/**
- * Tells whether a token of some minutes would end in time.
- * @param longest when the credential behind it ends, null for never
+/** Tells whether a token of this lifetime would end before its credential.
+ * @param longest the end of the credential, null without one
  */
 export function canIssue(minutes: number, longest: string | null, now: Date): boolean {
   return longest === null || now.getTime() + minutes * 60_000 <= new Date(longest).getTime();
 }
 
-/** The whole minutes that are left until an instant. */
+/** Returns the whole minutes until an instant. */
 export function countMinutesUntil(end: string, now: Date): number {
   return Math.max(0, Math.floor((new Date(end).getTime() - now.getTime()) / 60_000));
 }

@@ -1,28 +1,28 @@
 import type { Right } from "@/session/rights.ts";
 
-/** What each right lets its holder do, in the order in which they are shown. */
+/** Description of each right, in display order. */
 const MEANINGS: Record<Right, string> = {
   "Workspace.Catalog.Read": "see connections, surfaces and queries",
   "Workspace.WarmQuery.Execute": "run approved queries",
-  "Workspace.WarmQuery.AdHoc": "run queries of one's own",
+  "Workspace.WarmQuery.AdHoc": "run ad-hoc queries",
   "Workspace.WarmQuery.Manage": "write and remove queries",
-  "Workspace.WarmQuery.Approve": "approve what others wrote",
+  "Workspace.WarmQuery.Approve": "approve queries of others",
   "Workspace.Telemetry.Write": "send messages",
-  "Workspace.LiveStream.Read": "follow messages as they come",
+  "Workspace.LiveStream.Read": "receive live messages",
   "Workspace.ColdData.Export": "download the archive as files",
   "Workspace.Provenance.Read": "read audit records",
   "Workspace.Provenance.Write": "write audit records",
   "Workspace.Provenance.Verify": "verify whole chains",
   "Workspace.Provenance.Export": "export chains",
   "Workspace.Amendment.Read": "read amendments",
-  "Workspace.Amendment.Create": "make amendments",
-  "Workspace.Amendment.Approve": "decide amendments of others",
+  "Workspace.Amendment.Create": "create amendments",
+  "Workspace.Amendment.Approve": "approve or reject amendments of others",
   "Workspace.DataStore.Read": "list containers",
-  "Workspace.DataStore.Manage": "make and delete containers",
+  "Workspace.DataStore.Manage": "create and delete containers",
   "Workspace.Document.Read": "read documents",
   "Workspace.Document.Write": "write and delete documents",
   "Workspace.Mcp.Use": "connect agents by MCP",
-  "Workspace.Keys.Manage": "make and revoke keys of everybody",
+  "Workspace.Keys.Manage": "create and revoke the keys of all members",
 };
 
 const AREAS: Record<string, string> = {
@@ -39,20 +39,20 @@ const AREAS: Record<string, string> = {
   Keys: "Keys",
 };
 
-/** Rights that belong together. */
+/** A group of rights. */
 export interface Area {
   id: string;
   title: string;
   rights: readonly Right[];
 }
 
-/** Whether all, some or none of the rights of a box are chosen. */
+/** State of a checkbox: all, some or none of its rights are selected. */
 export type TickState = "true" | "mixed" | "false";
 
 /** Every access right. */
 export const RIGHTS = Object.keys(MEANINGS) as Right[];
 
-/** Gives the areas in which somebody holds rights, each with the rights held. */
+/** Groups the caller's rights by area, without empty areas. */
 export function groupByArea(held: readonly Right[]): readonly Area[] {
   return Object.entries(AREAS)
     .map(([id, title]) => ({
@@ -67,7 +67,7 @@ export function describeRight(right: Right): string {
   return MEANINGS[right];
 }
 
-/** The last part of a right's name: what is done in its area. */
+/** Returns the last part of a right's name: the action in its area. */
 export function extractVerb(right: Right): string {
   return right.split(".")[2] ?? right;
 }
@@ -77,7 +77,7 @@ export function computeTickState(rights: readonly Right[], chosen: ReadonlySet<R
   return among === rights.length ? "true" : among === 0 ? "false" : "mixed";
 }
 
-/** Gives the choice after a click on the box of some rights: all of them, or none where all were chosen. */
+/** Returns the choice after a click on a checkbox: selects all of its rights, or none if all were selected. */
 export function toggleRights(rights: readonly Right[], chosen: ReadonlySet<Right>): ReadonlySet<Right> {
   const next = new Set(chosen);
   const all = computeTickState(rights, chosen) === "true";

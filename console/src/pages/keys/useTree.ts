@@ -4,14 +4,14 @@ import type { Area } from "./scopes.ts";
 import { findNextItem, findParent, listItems } from "./tree.ts";
 
 interface Tree {
-  /** The item that Tab leads to. */
+  /** The item in the tab order. */
   current: string | undefined;
   isFolded: (area: string) => boolean;
   onFocus: (item: string) => void;
   onKeyDown: (event: KeyboardEvent) => void;
 }
 
-/** What the keys do in a tree (WAI-ARIA tree view): one item takes Tab, arrows move and fold, Space and Enter tick. */
+/** Keyboard control of a tree (WAI-ARIA tree view): one item in the tab order, arrows move and fold, Space and Enter tick. */
 export function useTree(
   areas: readonly Area[],
   box: RefObject<HTMLElement | null>,

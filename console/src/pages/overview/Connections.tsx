@@ -29,13 +29,13 @@ const TYPES: Record<Connection["type"], string> = {
 };
 
 interface Props {
-  /** The connection whose stream is shown, "" for all. */
+  /** The connection in the live chart, "" for all. */
   selected: string;
-  /** Shows the stream of one; undefined where the token does not open it. */
+  /** Shows the stream of a connection; undefined if the token cannot open it. */
   onOpen: ((connection: string) => void) | undefined;
 }
 
-/** Every connection: its state, how fast it sends and when it was last heard of. */
+/** A table of all connections: status, message rate and newest message. */
 export function Connections({ selected, onOpen }: Props) {
   const resource = usePolling(
     (signal) => fetchConnections(api, signal),
@@ -60,7 +60,7 @@ export function Connections({ selected, onOpen }: Props) {
               {...(selected ? { selected: (row: Connection) => row.id === selected } : {})}
               empty={
                 <Empty title="No connections">
-                  Declare some in the workspace document and apply it; docs/workspace-document.md says how.
+                  Declare connections in the workspace document and apply it; docs/workspace-document.md explains how.
                 </Empty>
               }
             />
@@ -71,7 +71,7 @@ export function Connections({ selected, onOpen }: Props) {
   );
 }
 
-/** The counts of the last turns, from which rates are worked out. */
+/** Holds the latest counts, to compute rates. */
 function useCounts(data: readonly Connection[] | undefined): readonly Count[] {
   const [counts, setCounts] = useState<readonly Count[]>([]);
   useEffect(() => {
@@ -155,5 +155,5 @@ function formatCountValue(value: number | null) {
 }
 
 function UnknownRate() {
-  return <span title={`A rate is known from two counts, ${EVERY_MS / 1000} seconds apart`}>–</span>;
+  return <span title={`The rate needs two counts, ${EVERY_MS / 1000} seconds apart`}>–</span>;
 }

@@ -15,11 +15,11 @@ const COLORS = 6;
 interface Props {
   live: Live;
   group: Group;
-  /** Whether the times stand below it. */
+  /** Whether to draw the time axis. */
   last: boolean;
 }
 
-/** The series of one field over the window, drawn as they come. */
+/** A chart of one field over the window, drawn live. */
 export function Lane({ live, group, last }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const { history } = live;
@@ -73,7 +73,7 @@ export function Lane({ live, group, last }: Props) {
       <div
         ref={box}
         role="img"
-        aria-label={`${group.field} over time; the newest values stand above`}
+        aria-label={`${group.field} over time; the newest values are above`}
         style={{ height: `${computeHeight(last)}px` }}
       />
     </section>

@@ -25,7 +25,7 @@ const WINDOWS = [
   { seconds: 3600, label: "1 h" },
 ] as const;
 
-/** The live stream as a chart, with what is shown in the address. */
+/** The live stream as a chart; the address contains its settings. */
 export function LivePanel({ query }: { query: URLSearchParams }) {
   const scope = { connection: query.get("connection") ?? "", surface: query.get("surface") ?? "" };
   const seconds = WINDOWS.find((each) => String(each.seconds) === query.get("window"))?.seconds ?? 300;
@@ -51,7 +51,7 @@ export function LivePanel({ query }: { query: URLSearchParams }) {
         </fieldset>
         {live && (
           <Button onClick={() => live.pause(live.pausedAt === undefined)}>
-            {live.pausedAt === undefined ? "Pause" : "Go on"}
+            {live.pausedAt === undefined ? "Pause" : "Resume"}
           </Button>
         )}
         <Button kind="quiet" onClick={() => setPicking(!picking)}>
@@ -92,30 +92,28 @@ function Charts({ live, picking, asked, onChange }: ChartsProps) {
         {groups.map((group, index) => (
           <Lane key={group.field} live={live} group={group} last={index === groups.length - 1} />
         ))}
-        {groups.length === 0 && <Empty title="No field is drawn">Tick one or more in the list of fields.</Empty>}
+        {groups.length === 0 && <Empty title="No field is selected">Select one or more in the list of fields.</Empty>}
         <p class={css.note}>
           {formatCount(history.consumed)} messages
           {history.unreadable > 0 && `, ${formatCount(history.unreadable)} of them unreadable`}
-          {history.leftOut > 0 && `; ${formatCount(history.leftOut)} values of further fields left out`}
+          {history.leftOut > 0 && `; ${formatCount(history.leftOut)} values of further fields omitted`}
         </p>
       </div>
     </div>
   );
 }
 
-/** Why there is nothing to draw yet. */
+/** The reason of an empty chart. */
 function Nothing({ live: { history, state } }: { live: Live }) {
   if (history.consumed > 0) {
     return (
-      <Empty title="No numbers came yet">
-        {formatCount(history.consumed)} messages came, none of them with a numeric field to draw.
-      </Empty>
+      <Empty title="No numbers yet">{formatCount(history.consumed)} messages arrived, without a numeric field.</Empty>
     );
   }
   if (state.kind === "open") {
     return (
-      <Empty title="Nothing came yet">
-        Messages appear here as they come in. Choose a longer window or another source, or send some with POST
+      <Empty title="No messages yet">
+        Messages appear here on arrival. Choose a longer window or another source, or send some with POST
         /oi-api/telemetry.
       </Empty>
     );
@@ -153,7 +151,7 @@ function ScopeSelect({ scope, onChange }: { scope: Scope; onChange: (scope: Scop
   );
 }
 
-/** A stream for a scope and a window; another one when these change. */
+/** Opens a stream for a scope and a window; reopens it if these change. */
 function useLive({ connection, surface }: Scope, seconds: number): Live | undefined {
   const [live, setLive] = useState<Live>();
   const [, redraw] = useReducer<number, undefined>((turn) => turn + 1, 0);

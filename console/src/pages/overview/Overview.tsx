@@ -13,14 +13,14 @@ export default function Overview({ route }: PageProps) {
   const show = (connection: string) =>
     navigate(buildHref("overview", [], { ...query, connection, surface: undefined, fields: undefined }), "replace");
   return (
-    <Page title="Overview" description="What the plant sends, as it comes in.">
+    <Page title="Overview" description="Live telemetry and connections of the plant.">
       {reads && <Connections selected={route.query.get("connection") ?? ""} onOpen={listens ? show : undefined} />}
       {listens ? (
         <LivePanel query={route.query} />
       ) : (
         <Panel title="Live">
-          <Empty title="Your token does not open the live stream">
-            It needs Workspace.LiveStream.Read. Sign in with a key that carries it, or ask an administrator.
+          <Empty title="Your token cannot open the live stream">
+            It needs Workspace.LiveStream.Read. Sign in with a key that has it, or ask an administrator.
           </Empty>
         </Panel>
       )}

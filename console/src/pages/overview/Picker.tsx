@@ -13,7 +13,7 @@ interface Props {
   onChange: (chosen: readonly string[]) => void;
 }
 
-/** Every numeric field that came, with its newest value; those that are ticked are drawn. */
+/** A list of the received numeric fields with their newest values; selected ones are drawn. */
 export function Picker({ series, chosen, onChange }: Props) {
   const [text, setText] = useState("");
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -25,7 +25,7 @@ export function Picker({ series, chosen, onChange }: Props) {
     <section class={css.picker} aria-label="Fields">
       <Field label="Find a field" hideLabel type="search" placeholder="Find a field" value={text} onInput={setText} />
       <p class={css.note}>
-        {chosen.length} of {series.length} drawn{full ? ", which is the most" : ""}
+        {chosen.length} of {series.length} drawn{full ? ", the maximum" : ""}
       </p>
       <div class={css.list}>
         {found.slice(0, MOST_LISTED).map((each, index) => (
@@ -49,8 +49,8 @@ export function Picker({ series, chosen, onChange }: Props) {
             </div>
           </div>
         ))}
-        {found.length > MOST_LISTED && <p class={css.note}>and {found.length - MOST_LISTED} more: type to find them</p>}
-        {found.length === 0 && <p class={css.note}>No numeric field is called that.</p>}
+        {found.length > MOST_LISTED && <p class={css.note}>and {found.length - MOST_LISTED} more: type to search</p>}
+        {found.length === 0 && <p class={css.note}>No numeric field matches.</p>}
       </div>
     </section>
   );

@@ -7,10 +7,10 @@ import type { Live } from "@/live/live.ts";
 import { type Drop, FELL_BEHIND, TOKEN_EXPIRED } from "@/live/stream.ts";
 import css from "./Live.module.css";
 
-/** Messages older than this are the past that a stream begins with. */
+/** Older messages belong to the replay at the start of a stream. */
 const CATCHING_UP_MS = 15_000;
 
-/** Whether the stream runs, in a word. */
+/** The stream's state in one word. */
 export function StreamStatus({ live }: { live: Live }) {
   return <div role="status">{describeState(live)}</div>;
 }
@@ -22,7 +22,7 @@ function describeState({ state, pausedAt, history }: Live) {
   switch (state.kind) {
     case "open":
       return history.newest > 0 && Date.now() - history.newest > CATCHING_UP_MS ? (
-        <Status tone="accent">open; the newest message is of {formatClock(history.newest)}</Status>
+        <Status tone="accent">open; newest message at {formatClock(history.newest)}</Status>
       ) : (
         <Status tone="good">live</Status>
       );
@@ -35,7 +35,7 @@ function describeState({ state, pausedAt, history }: Live) {
   }
 }
 
-/** What went wrong with the stream, and what becomes of it. */
+/** An error of the stream, and the next step. */
 export function StreamNotice({ live }: { live: Live }) {
   const { state, drop } = live;
   if (state.kind === "ended") {
@@ -56,9 +56,9 @@ export function StreamNotice({ live }: { live: Live }) {
             )}
           </p>
         )}
-        <p>Next try in {seconds} s; what is missed until then is fetched.</p>
+        <p>Next attempt in {seconds} s; missed messages are fetched afterwards.</p>
         <Button icon="refresh" onClick={() => live.retry()}>
-          Try now
+          Retry now
         </Button>
       </Notice>
     );
@@ -66,7 +66,7 @@ export function StreamNotice({ live }: { live: Live }) {
   return drop && state.kind === "open" ? (
     <div class={css.drop}>
       <Notice kind="info" title={explainDrop(drop)}>
-        <p>It is open again, and what was missed is fetched.</p>
+        <p>The stream is open again, and missed messages are fetched.</p>
         <Button onClick={() => live.dismissDrop()}>Dismiss</Button>
       </Notice>
     </div>
@@ -82,7 +82,7 @@ function explainDrop({ code, at }: Drop): string {
     case 1001:
       return `The service stopped at ${formatClock(at)} (1001).`;
     case 1011:
-      return `The past could not be replayed at ${formatClock(at)} (1011).`;
+      return `The replay of past messages failed at ${formatClock(at)} (1011).`;
     default:
       return `The connection to the live stream was lost at ${formatClock(at)} (${code}).`;
   }

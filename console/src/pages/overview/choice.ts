@@ -1,28 +1,28 @@
 import type { Series } from "@/live/history.ts";
 
-/** Series that are drawn at most; more are not told apart. */
+/** Maximum number of series, limited by distinguishable colours. */
 export const MOST_DRAWN = 12;
 const LANES_AT_FIRST = 3;
 const SERIES_AT_FIRST = 9;
 
-/** A part of the chart of its own: the series of one field, which share a scale. */
+/** The series of one field, which share a chart and scale. */
 export interface Group {
   field: string;
   series: Series[];
 }
 
-/** Reads which series an address asks for; undefined where it leaves that open. */
+/** Parses the selected series of an address; undefined without a selection. */
 export function parseChoice(query: URLSearchParams): readonly string[] | undefined {
   const text = query.get("fields");
   return text === null ? undefined : text.split(",").filter(Boolean).slice(0, MOST_DRAWN);
 }
 
-/** Writes them; "," stands for none at all. */
+/** Formats the selected series for an address; "," means none. */
 export function formatChoice(ids: readonly string[]): string {
   return ids.length === 0 ? "," : ids.join(",");
 }
 
-/** What to draw where nobody chose: the first few fields that came, of the devices that came first. */
+/** Chooses the initial series: the first few fields of the first devices. */
 export function chooseDefault(series: readonly Series[]): readonly string[] {
   const fields = new Set<string>();
   const chosen: string[] = [];
@@ -52,7 +52,7 @@ export function groupByField(series: readonly Series[], ids: readonly string[]):
   return [...groups.values()];
 }
 
-/** What a series is called beside others: its device, with its connection where that does not tell. */
+/** Returns the name of a series: its device, with the connection if they differ. */
 export function buildSeriesName({ connection, device }: Series): string {
   return device.startsWith(connection) ? device : `${connection} · ${device}`;
 }

@@ -1,6 +1,6 @@
 import type { Connection } from "@/api/catalog.ts";
 
-/** What connections had received at a moment. */
+/** The received messages of all connections at one time. */
 export interface Count {
   /** Milliseconds since 1970. */
   at: number;
@@ -8,17 +8,17 @@ export interface Count {
 }
 
 const LONGEST_MS = 30_000;
-/** Where the service's count stays once it is reached. */
+/** Maximum of the service's count. */
 const SATURATED = 2 ** 31 - 1;
 
-/** Adds a count, and leaves out those that are too old to tell of a rate now; one always stays to compare with. */
+/** Adds a count and removes those that are too old for a current rate, except one for comparison. */
 export function addCount(before: readonly Count[], connections: readonly Connection[], now: number): readonly Count[] {
   const received = new Map(connections.map(({ id, stats }) => [id, stats?.messagesReceived ?? 0]));
   const recent = before.filter(({ at }) => now - at <= LONGEST_MS);
   return [...(recent.length > 0 ? recent : before.slice(-1)), { at: now, received }];
 }
 
-/** Messages a second of a connection over the last counts; null where they cannot tell. */
+/** Returns a connection's messages per second over the last counts; null if unknown. */
 export function computeRate(counts: readonly Count[], id: string): number | null {
   const [first, last] = [counts[0], counts.at(-1)];
   const from = first?.received.get(id);

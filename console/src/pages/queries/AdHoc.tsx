@@ -16,7 +16,7 @@ import { parseExtent } from "./run/WarmRun.tsx";
 const START =
   "Telemetry\n| where Timestamp > ago(1h)\n| summarize messages = count() by ConnectionLookup, bin(Timestamp, 1m)\n| order by Timestamp asc";
 
-/** A question of one's own in KQL. */
+/** The editor for ad-hoc KQL queries. */
 export function AdHoc({ route }: { route: Route }) {
   const [kql, setKql] = useState(() => recallKql() ?? START);
   const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));
@@ -31,7 +31,7 @@ export function AdHoc({ route }: { route: Route }) {
   return (
     <Page
       title="Ad-hoc query"
-      description="KQL over the telemetry table, for you alone: nobody approves it, it changes nothing."
+      description="KQL over the telemetry table. Ad-hoc queries need no approval and change nothing."
     >
       <RunForm
         run={run}

@@ -19,7 +19,7 @@ const PAD = 8;
 const INDENT = 12;
 const TABS = 4;
 
-/** A text area for KQL with line numbers, where the engine's error is marked at its place. */
+/** A text area for KQL with line numbers and a mark at the engine's error. */
 export function KqlEditor({ value, onInput, onRun, error, rows = 8 }: Props) {
   const id = useId();
   const input = useRef<HTMLTextAreaElement>(null);
@@ -98,7 +98,7 @@ interface MarkProps {
   scroll: { top: number; left: number };
 }
 
-/** The line behind the text, and the word that the engine names. */
+/** Marks the line and the word of the engine's error. */
 function Mark({ line, place, scroll }: MarkProps) {
   const top = `${PAD + (place.line - 1) * LINE - scroll.top}px`;
   const left = `calc(${INDENT - scroll.left - 2}px + ${measureColumn(line, place.column, TABS)}ch)`;

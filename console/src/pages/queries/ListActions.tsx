@@ -2,7 +2,7 @@ import { Button } from "@/components/Button.tsx";
 import { buildHref, navigate } from "@/router/route.ts";
 import { useHasRights } from "@/session/hooks.ts";
 
-/** What one can do without a query: ask, or write one. */
+/** Links to the ad-hoc editor and to a new query. */
 export function ListActions() {
   const asks = useHasRights("Workspace.WarmQuery.AdHoc");
   const manages = useHasRights("Workspace.WarmQuery.Manage");

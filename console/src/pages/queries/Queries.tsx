@@ -43,7 +43,7 @@ export default function Queries({ route }: PageProps) {
     return <QueryList key="list" route={route} />;
   }
   return (
-    <Page key="lookup" title="Queries" description="Questions to the plant, in KQL." actions={<ListActions />}>
+    <Page key="lookup" title="Queries" description="KQL queries over the plant's telemetry." actions={<ListActions />}>
       {executes ? <LookupRun route={route} /> : <NoListing />}
     </Page>
   );
@@ -51,8 +51,8 @@ export default function Queries({ route }: PageProps) {
 
 function NoListing() {
   return (
-    <Empty title="Your token does not list queries">
-      Choose above what it allows. Listing them needs Workspace.Catalog.Read, running one Workspace.WarmQuery.Execute.
+    <Empty title="Your token cannot list queries">
+      Listing queries needs Workspace.Catalog.Read; running one needs Workspace.WarmQuery.Execute.
     </Empty>
   );
 }
@@ -60,7 +60,7 @@ function NoListing() {
 function AccessDenied() {
   return (
     <Page key="closed" title="Queries">
-      <Empty title="Your token does not open this">
+      <Empty title="Your token cannot open this page">
         Ad-hoc queries need Workspace.WarmQuery.AdHoc, new ones Workspace.WarmQuery.Manage. Sign in with a key that
         carries them.
       </Empty>
@@ -68,7 +68,7 @@ function AccessDenied() {
   );
 }
 
-/** Each of the page's views is a page to its reader: the heading takes the focus. */
+/** Moves the focus to the heading if the view changes. */
 function useNotedNavigation(place: string): void {
   const before = useRef(place);
   if (before.current !== place) {

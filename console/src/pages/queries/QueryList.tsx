@@ -28,11 +28,7 @@ export function QueryList({ route }: { route: Route }) {
     surface: route.query.get("surface") ?? "",
   };
   return (
-    <Page
-      title="Queries"
-      description="Approved questions to the plant, and drafts of new ones."
-      actions={<ListActions />}
-    >
+    <Page title="Queries" description="Approved KQL queries, and drafts." actions={<ListActions />}>
       <Panel>
         <Loaded resource={resource} rows={10}>
           {(queries) => <Filtered queries={queries} filter={filter} />}
@@ -47,9 +43,7 @@ function Filtered({ queries, filter }: { queries: readonly WarmQuery[]; filter: 
   const change = (some: Partial<Filter>) => navigate(buildHref("queries", [], { ...filter, ...some }), "replace");
   if (queries.length === 0) {
     return (
-      <Empty title="There are no queries yet">
-        Write the first one with “New query”, or declare it in the workspace document.
-      </Empty>
+      <Empty title="No queries">Write the first one with “New query”, or declare it in the workspace document.</Empty>
     );
   }
   return (
@@ -80,10 +74,10 @@ function Filtered({ queries, filter }: { queries: readonly WarmQuery[]; filter: 
         onOpen={(query) => navigate(buildHref("queries", [query.lookup]))}
         empty={
           <Empty
-            title="No query fits"
+            title="No matching queries"
             action={<Button onClick={() => change({ text: "", state: "", surface: "" })}>Show all queries</Button>}
           >
-            {queries.length} queries are hidden by the filters.
+            {queries.length} queries do not match the filters.
           </Empty>
         }
       />

@@ -1,27 +1,27 @@
 import { api } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 
-/** Gives every warm query, drafts too; needs Workspace.Catalog.Read. */
+/** Returns every warm query, with drafts; needs Workspace.Catalog.Read. */
 export async function fetchWarmQueries(signal?: AbortSignal): Promise<WarmQuery[]> {
   const options = signal ? { signal } : {};
   return (await api.get<{ warmQueries: WarmQuery[] }>("/oi-api/warm-queries", options)).warmQueries;
 }
 
-/** Gives one of them, undefined where there is none of this lookup; the service has no address for a definition alone. */
+/** Returns one query, undefined for an unknown lookup; the API has no route for a single definition. */
 export async function fetchWarmQuery(lookup: string, signal?: AbortSignal): Promise<WarmQuery | undefined> {
   return (await fetchWarmQueries(signal)).find((query) => query.lookup === lookup);
 }
 
 export type StateFilter = "" | "approved" | "draft";
 
-/** What a list is cut down to. */
+/** Filters of a list. */
 export interface Filter {
   text: string;
   state: StateFilter;
   surface: string;
 }
 
-/** Keeps the queries that fit: each word of the text stands somewhere in name, lookup, path, description or KQL. */
+/** Returns the queries whose name, lookup, path, description or KQL contain every word of the text. */
 export function filterQueries(queries: readonly WarmQuery[], filter: Filter): WarmQuery[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   return queries.filter((query) => {

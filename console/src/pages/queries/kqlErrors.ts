@@ -1,12 +1,12 @@
 import { ApiError } from "@/api/index.ts";
 
-/** A place in a text, both counted from 1 as the engine does. */
+/** A position in a text; both numbers start at 1. */
 export interface Place {
   line: number;
   column: number;
 }
 
-/** What is wrong with a query's text. */
+/** An error in a query's text. */
 export interface KqlError {
   message: string;
   place: Place | undefined;
@@ -15,7 +15,7 @@ export interface KqlError {
 const FIELDS = ["query", "kql", "Query"];
 const POSITION = /\s*\[line:position=\d+:\d+\]/;
 
-/** Gives what an error says of the query's text; undefined where it is about something else. */
+/** Returns the error in the query's text; undefined for other errors. */
 export function toKqlError(error: unknown): KqlError | undefined {
   if (!(error instanceof ApiError)) {
     return undefined;
@@ -30,13 +30,13 @@ export function toKqlError(error: unknown): KqlError | undefined {
   return { message: text, place: placed ? { line, column } : undefined };
 }
 
-/** What a notice says in place of an error that stands at the editor already; undefined where the notice is to tell it. */
+/** Returns a short notice for an error that the editor shows; undefined for other errors. */
 export function summarizeError(error: unknown): string | undefined {
   const alone = error instanceof ApiError && error.errors.length <= 1;
-  return alone && toKqlError(error) ? "The query is not accepted; the reason stands below its text." : undefined;
+  return alone && toKqlError(error) ? "The query was rejected; see the message below its text." : undefined;
 }
 
-/** Where in a text a place is, counted from 0; past the end of a line it is that end. */
+/** Converts a position to an offset from 0; a column after the end of a line becomes the end. */
 export function computeOffset(text: string, place: Place): number {
   const lines = text.split("\n");
   const before = lines.slice(0, place.line - 1).reduce((sum, line) => sum + line.length + 1, 0);
@@ -44,12 +44,12 @@ export function computeOffset(text: string, place: Place): number {
   return Math.min(text.length, before + Math.min(place.column - 1, length));
 }
 
-/** How many characters wide a line is up to a column, where each tab leads to the next multiple of `tabs`. */
+/** Returns the width of a line up to a column, in characters; tabs advance to multiples of `tabs`. */
 export function measureColumn(line: string, column: number, tabs: number): number {
   return [...line.slice(0, column - 1)].reduce((at, each) => (each === "\t" ? at - (at % tabs) + tabs : at + 1), 0);
 }
 
-/** How long the word is that starts at a column; one character at least. */
+/** Returns the length of the word at a column; at least 1. */
 export function measureWord(line: string, column: number): number {
   return /^[\w-]+/.exec(line.slice(column - 1))?.[0].length ?? 1;
 }

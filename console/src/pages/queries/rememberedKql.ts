@@ -2,7 +2,7 @@ import { recall, remember } from "@/session/tabMemory.ts";
 
 const NAME = "kql";
 
-/** Gives the text of the ad-hoc editor, so that a look at another page does not lose it; undefined before the first. */
+/** Returns the text of the ad-hoc editor, which survives a visit of other pages; undefined at first. */
 export function recallKql(): string | undefined {
   const found = recall(NAME);
   return typeof found === "string" ? found : undefined;

@@ -18,7 +18,7 @@ interface Props {
   onChanged: () => void;
 }
 
-/** Releases somebody else's draft. Where that cannot be, the reason stands beside the button. */
+/** A button to approve another person's draft, or the reason why the caller cannot. */
 export function Approve({ query, onChanged }: Props) {
   const approves = useHasRights("Workspace.WarmQuery.Approve");
   const reason = useReason(query);
@@ -37,14 +37,14 @@ export function Approve({ query, onChanged }: Props) {
   );
 }
 
-/** Why the reader may not approve a draft; undefined where they may. */
+/** Returns why the caller may not approve a draft; undefined if they may. */
 function useReason(query: WarmQuery): string | undefined {
   const { principal } = useIdentity();
   if (principal === null) {
-    return "A token of a service has no identity, so it approves nothing.";
+    return "Service tokens have no user identity, so they cannot approve queries.";
   }
   return principal.toLowerCase() === query.editedBy.toLowerCase()
-    ? "You edited it last; somebody else with Workspace.WarmQuery.Approve approves it."
+    ? "You edited it last; another person with Workspace.WarmQuery.Approve must approve it."
     : undefined;
 }
 
@@ -61,7 +61,7 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
   const approve = async () => {
     setBusy(true);
     try {
-      // Nobody approves a text that they have not seen.
+      // The ETag prevents the approval of a text that the approver has not seen.
       const headers = { "If-Match": query.etag };
       await api.post(formatPath`/oi-api/warm-queries/${query.lookup}/approve`, undefined, { headers });
       showToast(`“${query.name}” is approved`);
@@ -88,8 +88,8 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
     >
       <div class={css.stack}>
         <p>
-          {query.editedBy} edited it last. Once approved it answers everybody who may run queries, under your name; the
-          audit log records that.
+          {query.editedBy} edited it last. After approval, everyone with the right to run queries can use it; the audit
+          log records your name.
         </p>
         <InvisibleWarning texts={listTexts(query)} />
         <CodeBlock code={query.kql.trimEnd()} label={`KQL of ${query.name}`} />
@@ -101,7 +101,7 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
   );
 }
 
-/** All that an author wrote. */
+/** Returns all texts of the author. */
 function listTexts(query: WarmQuery): string[] {
   const parameters = query.parameters.flatMap((each) => [each.name, formatPlain(each.default)]);
   return [query.name, query.description ?? "", query.kql, ...parameters];
@@ -110,7 +110,7 @@ function listTexts(query: WarmQuery): string[] {
 function TwoPeople() {
   return (
     <Notice title="Two people are needed">
-      <p>Whoever edits a query does not release it. Ask somebody else who holds Workspace.WarmQuery.Approve.</p>
+      <p>The last editor of a query cannot approve it. Ask another person with Workspace.WarmQuery.Approve.</p>
     </Notice>
   );
 }

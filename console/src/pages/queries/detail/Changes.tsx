@@ -6,7 +6,7 @@ import { useResource } from "@/components/useResource.ts";
 import css from "./Facts.module.css";
 import { fetchHistory } from "./queryHistory.ts";
 
-/** What a draft changes of the text that was approved last, as the audit log has it. */
+/** The changes of a draft since the last approved text in the audit log. */
 export function Changes({ query }: { query: WarmQuery }) {
   const resource = useResource((signal) => fetchHistory(query.lookup, signal), [query.lookup, query.updatedAt]);
   return (
@@ -16,7 +16,7 @@ export function Changes({ query }: { query: WarmQuery }) {
         const newest = states[0];
         const approved = states.find((state) => state.approval !== null);
         if (approved === undefined || newest === undefined) {
-          return <p>{whole ? "It was never approved before." : "Earlier approvals stand in the audit log."}</p>;
+          return <p>{whole ? "It was never approved before." : "The audit log has earlier approvals."}</p>;
         }
         return (
           <section class={css.stack} aria-label="Changes since the last approval">
@@ -31,7 +31,7 @@ export function Changes({ query }: { query: WarmQuery }) {
 
 type State = Record<string, unknown>;
 
-/** The query's states since it was made, newest first; a removed one of the same lookup was another query. */
+/** Returns the query's states since its creation, newest first; a removed query with the same lookup is ignored. */
 function listStates(events: readonly AuditEvent[]): State[] {
   const removed = events.findIndex((event) => event.AfterState === undefined);
   const life = removed < 0 ? events : events.slice(0, removed);
@@ -44,7 +44,7 @@ function findApprover({ approval }: State): string {
     : "";
 }
 
-/** What an approver judges: all but the approval itself. */
+/** Returns a query without its approval. */
 function removeApproval({ approval: _, ...rest }: State): State {
   return rest;
 }

@@ -5,7 +5,7 @@ import { Panel } from "@/shell/Page.tsx";
 import { formatDefault, isRequired } from "../run/parameters.ts";
 import css from "./Facts.module.css";
 
-/** What a query asks, takes and gives. */
+/** The definition of a query: KQL, parameters and columns. */
 export function Definition({ query }: { query: WarmQuery }) {
   const columns = query.schema?.columns ?? [];
   return (
@@ -16,7 +16,7 @@ export function Definition({ query }: { query: WarmQuery }) {
       <div class={css.pair}>
         <Panel title="Parameters">
           {query.parameters.length === 0 ? (
-            <p>It takes a time range and a limit alone.</p>
+            <p>Only the time range and limit.</p>
           ) : (
             <Rows
               heads={["Name", "Type", "Default"]}
@@ -30,7 +30,7 @@ export function Definition({ query }: { query: WarmQuery }) {
         </Panel>
         <Panel title="Columns">
           {columns.length === 0 ? (
-            <p>They are known as soon as the query engine was asked.</p>
+            <p>Known after the first run.</p>
           ) : (
             <Rows heads={["Name", "Type"]} rows={columns.map((each) => [each.name, each.type])} />
           )}

@@ -7,7 +7,7 @@ import { Panel } from "@/shell/Page.tsx";
 import { rememberKql } from "../rememberedKql.ts";
 import { declareParameters } from "./declaredParameters.ts";
 
-/** Why a draft does not run, and how to try its KQL all the same. */
+/** Explains why a draft cannot run, with a link to try its KQL ad hoc. */
 export function Draft({ query }: { query: WarmQuery }) {
   const asks = useHasRights("Workspace.WarmQuery.AdHoc");
   const attempt = () => {
@@ -16,8 +16,8 @@ export function Draft({ query }: { query: WarmQuery }) {
   };
   return (
     <Panel>
-      <Empty title="A draft does not run" action={asks && <Button onClick={attempt}>Try its KQL ad hoc</Button>}>
-        Somebody with Workspace.WarmQuery.Approve, other than {query.editedBy} who edited it last, approves it first.
+      <Empty title="A draft cannot run" action={asks && <Button onClick={attempt}>Try its KQL ad hoc</Button>}>
+        A person with Workspace.WarmQuery.Approve, other than {query.editedBy} (the last editor), must approve it first.
       </Empty>
     </Panel>
   );

@@ -10,16 +10,16 @@ import { useHasRights } from "@/session/hooks.ts";
 import css from "./Facts.module.css";
 import { buildRecordLink, fetchHistory } from "./queryHistory.ts";
 
-/** How a query came about: its audit events, newest first, as far as the token shows them. */
+/** The history of a query: its audit events, newest first, if the token can read them. */
 export function History({ query }: { query: WarmQuery }) {
   return useHasRights("Workspace.Provenance.Read") ? <Events query={query} /> : <KnownFacts query={query} />;
 }
 
 function KnownFacts({ query }: { query: WarmQuery }) {
   return (
-    <Empty title="Your token does not read the audit log">
-      Known without it: made <Time at={query.createdAt} />, edited last by {query.editedBy}{" "}
-      <Time at={query.updatedAt} />. Each change and approval is shown to tokens with Workspace.Provenance.Read.
+    <Empty title="Your token cannot read the audit log">
+      The query was created <Time at={query.createdAt} />, edited last by {query.editedBy} <Time at={query.updatedAt} />
+      . The full history needs Workspace.Provenance.Read.
     </Empty>
   );
 }
@@ -33,8 +33,8 @@ function Events({ query }: { query: WarmQuery }) {
     <Loaded resource={resource}>
       {({ events, whole }) =>
         events.length === 0 ? (
-          <Empty title="No record is found">
-            The workspace keeps no audit log, or its newest records are of other queries.
+          <Empty title="No records">
+            The workspace has no audit log, or its newest records belong to other queries.
           </Empty>
         ) : (
           <>
@@ -43,7 +43,7 @@ function Events({ query }: { query: WarmQuery }) {
                 <Event key={event.RecordID} event={event} />
               ))}
             </ol>
-            {!whole && <p class={css.record}>Older records stand in the audit log.</p>}
+            {!whole && <p class={css.record}>The audit log has older records.</p>}
           </>
         )
       }

@@ -19,7 +19,7 @@ import { StateLine } from "./StateLine.tsx";
 
 type View = "run" | "definition" | "history";
 
-/** One query: run it, read it, see how it came about. */
+/** One query: run, definition and history. */
 export function QueryDetail({ lookup, route }: { lookup: string; route: Route }) {
   const resource = useResource((signal) => fetchWarmQuery(lookup, signal), [lookup]);
   const query = resource.data;
@@ -36,10 +36,10 @@ export function QueryDetail({ lookup, route }: { lookup: string; route: Route })
         </Loaded>
       ) : (
         <Empty
-          title="There is no query with this lookup"
+          title="Query not found"
           action={<Button onClick={() => navigate(buildHref("queries"))}>All queries</Button>}
         >
-          It may have been removed. The audit log tells by whom.
+          It may have been removed; the audit log records by whom.
         </Empty>
       )}
     </Page>

@@ -3,26 +3,26 @@ import { Button } from "@/components/Button.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 
 interface Props {
-  /** Whatever a deed was refused with. */
+  /** The error of the action. */
   error: unknown;
-  /** What was not done, as a participle: "approved". */
+  /** The rejected action as a participle: "approved". */
   undone: string;
-  /** Shows what stands now. */
+  /** Shows the current version. */
   onLook: () => void;
 }
 
-/** A refusal; where somebody else changed the query after it was read, with the way to the newer text. */
+/** The error of an action; after a conflict with a link to the newer version. */
 export function Refusal({ error, undone, onLook }: Props) {
   if (!isOutdated(error)) {
     return <ErrorNotice error={error} />;
   }
   return (
-    <Notice kind="bad" title={`Somebody changed the query while you looked at it, so that nothing was ${undone}.`}>
+    <Notice kind="bad" title={`Another person changed the query meanwhile. It was not ${undone}.`}>
       <p>
         <code>{error.code}</code> · request <code>{error.requestId}</code>
       </p>
       <div>
-        <Button onClick={onLook}>Look at what stands there now</Button>
+        <Button onClick={onLook}>Show the current version</Button>
       </div>
     </Notice>
   );

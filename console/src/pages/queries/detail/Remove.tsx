@@ -12,7 +12,7 @@ interface Props {
   onChanged: () => void;
 }
 
-/** Removes a query, after a question. */
+/** A button that removes a query after a confirmation. */
 export function Remove({ query, onChanged }: Props) {
   const [asking, setAsking] = useState(false);
   return (
@@ -57,8 +57,8 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
       }
     >
       <p>
-        Programs that call <code>{query.apiPath ?? query.lookup}</code> get an error from then on. The audit log keeps
-        the query's text.
+        Programs that call <code>{query.apiPath ?? query.lookup}</code> will get an error. The audit log retains the
+        query's text.
       </p>
       {error !== undefined && <Refusal error={error} undone="deleted" onLook={look} />}
     </Dialog>

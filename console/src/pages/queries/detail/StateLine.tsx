@@ -4,7 +4,7 @@ import { Time } from "@/components/Time.tsx";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Facts.module.css";
 
-/** Whether a query is released, by whom, and where it is reached. */
+/** The state of a query: approval, last edit, surface and address. */
 export function StateLine({ query }: { query: WarmQuery }) {
   return (
     <Panel>
@@ -13,7 +13,7 @@ export function StateLine({ query }: { query: WarmQuery }) {
           {query.approval ? (
             <Status tone="good">Approved</Status>
           ) : (
-            <Status tone="warn">Draft, until somebody else approves it</Status>
+            <Status tone="warn">Draft, until another person approves it</Status>
           )}
         </Fact>
         {query.approval && (
@@ -28,7 +28,7 @@ export function StateLine({ query }: { query: WarmQuery }) {
         <Fact term="Address">
           <code>/oi-api/warm-queries/{query.apiPath ?? query.lookup}</code>
         </Fact>
-        {query.cacheSeconds > 0 && <Fact term="Answers are kept for">{query.cacheSeconds} s</Fact>}
+        {query.cacheSeconds > 0 && <Fact term="Results are cached for">{query.cacheSeconds} s</Fact>}
       </dl>
     </Panel>
   );

@@ -14,7 +14,7 @@ const EXAMPLES: Record<string, string> = {
 };
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 
-/** Gives a query's text with its parameters declared in KQL, so that it runs by itself. */
+/** Returns a query's text with its parameters declared in KQL, as a complete query. */
 export function declareParameters(query: Pick<WarmQuery, "kql" | "parameters">): string {
   if (query.parameters.length === 0) {
     return query.kql;

@@ -6,15 +6,15 @@ import { parseRecordId } from "@/proof/record.ts";
 const PAGE = 1000;
 const ENTITY = "WarmQuery";
 
-/** What the audit log tells of a query. */
+/** Audit events of a query. */
 export interface QueryHistory {
   /** Newest first. */
   events: AuditEvent[];
-  /** False where older records were not asked for. */
+  /** False if older records were not read. */
   whole: boolean;
 }
 
-/** Gives the audit events of a query, of the newest thousand about queries; nothing where there is no audit log. */
+/** Returns the audit events of a query, from the newest thousand about queries; empty without an audit log. */
 export async function fetchHistory(lookup: string, signal?: AbortSignal): Promise<QueryHistory> {
   const query = { target: "PlatformConfig", entityType: ENTITY, limit: PAGE };
   try {

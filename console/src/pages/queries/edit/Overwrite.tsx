@@ -12,22 +12,22 @@ interface Props {
   overtaken: EditConflict;
   onClose: () => void;
   onOverwrite: () => void;
-  /** Goes on with what stands now, in place of the draft. */
+  /** Replaces the draft by the current version. */
   onTake: (now: WarmQuery) => void;
 }
 
-/** Shows what somebody else made of the query while this draft was written, and lets its author decide. */
+/** Shows a conflicting edit of another person, and lets the author choose. */
 export function Overwrite({ draft, overtaken: { now }, onClose, onOverwrite, onTake }: Props) {
-  const deed = now ? "Overwrite" : "Save it anew";
+  const deed = now ? "Overwrite" : "Save as new";
   return (
     <Dialog
-      title={now ? "Somebody else changed the query meanwhile" : "Somebody else removed the query meanwhile"}
+      title={now ? "Another person changed the query" : "Another person removed the query"}
       wide
       onClose={onClose}
       actions={
         <>
           <Button onClick={onClose}>Back to my text</Button>
-          {now && <Button onClick={() => onTake(now)}>Take the newer text, drop mine</Button>}
+          {now && <Button onClick={() => onTake(now)}>Use the newer text, discard mine</Button>}
           <Button kind="danger" onClick={onOverwrite}>
             {deed}
           </Button>
@@ -44,12 +44,12 @@ export function Overwrite({ draft, overtaken: { now }, onClose, onOverwrite, onT
                   ; {now.approval.approvedBy} approved it, <Time at={now.approval.approvedAt} />
                 </>
               )}
-              . Nothing of yours is stored yet. This is what saving yours would change of what stands now:
+              . Your text is not saved yet. Saving it would change the current version as follows:
             </p>
             <JsonDiff before={toSentBody(now)} after={toBody(draft)} />
           </>
         ) : (
-          <p>Nothing of yours is stored yet. Saving it makes the query anew, as a draft.</p>
+          <p>Your text is not saved yet. Saving it creates the query again, as a draft.</p>
         )}
       </div>
     </Dialog>

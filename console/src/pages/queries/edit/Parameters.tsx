@@ -18,7 +18,7 @@ export function Parameters({ parameters, onChange, failing }: Props) {
     onChange(parameters.map((each) => (each.id === id ? { ...each, ...some } : each)));
   return (
     <>
-      {parameters.length === 0 && <p>It takes a time range and a limit alone.</p>}
+      {parameters.length === 0 && <p>Only the time range and limit.</p>}
       <ol class={css.parameters}>
         {parameters.map((parameter, index) => (
           <Row

@@ -8,28 +8,28 @@ import { recallKql } from "../rememberedKql.ts";
 import { createDraft, toDraft } from "./draft.ts";
 import { QueryForm } from "./QueryForm.tsx";
 
-/** Writes a new query, with the text of the ad-hoc editor where the reader comes from there. */
+/** The form for a new query, with the text of the ad-hoc editor if the reader saved it there. */
 export function NewQuery({ route }: { route: Route }) {
   const kql = route.query.get("from") === "ad-hoc" ? recallKql() : undefined;
   return (
-    <Page title="New query" description="It is a draft until somebody else approves it.">
+    <Page title="New query" description="It is a draft until another person approves it.">
       <QueryForm begin={createDraft(kql)} stands={null} />
     </Page>
   );
 }
 
-/** Changes a query; it is a draft again then. */
+/** The form that edits a query, which becomes a draft again. */
 export function EditQuery({ lookup }: { lookup: string }) {
   const resource = useResource((signal) => fetchWarmQuery(lookup, signal).then((query) => query ?? null), [lookup]);
   return (
     <Page
       title="Edit query"
-      description={`${lookup}: with each edit it is a draft again, until somebody else approves it.`}
+      description={`${lookup}: each edit makes it a draft again, until another person approves it.`}
     >
       <Loaded resource={resource} rows={10}>
         {(query) =>
           query === null ? (
-            <Empty title="There is no query with this lookup">It may have been removed.</Empty>
+            <Empty title="Query not found">It may have been removed.</Empty>
           ) : (
             <QueryForm key={query.etag} begin={toDraft(query)} stands={query} />
           )

@@ -19,13 +19,13 @@ import { SurfaceInput } from "./SurfaceInput.tsx";
 import { type EditConflict, hasChanges, storeChange, storeNew } from "./saving.ts";
 
 interface Props {
-  /** What the form begins with. */
+  /** The initial values. */
   begin: QueryDraft;
-  /** The query as it stands; null where a new one is written. */
+  /** The stored query; null for a new one. */
   stands: WarmQuery | null;
 }
 
-/** A query as its author writes it. */
+/** The form of a query. */
 export function QueryForm({ begin, stands }: Props) {
   const isNew = stands === null;
   const [start, setStart] = useState(begin);
@@ -77,12 +77,12 @@ export function QueryForm({ begin, stands }: Props) {
   };
   return (
     <form class={css.form} onSubmit={submit} noValidate>
-      <Panel title="What it is">
+      <Panel title="Details">
         <div class={css.inputs}>
           <Field
             label="Lookup"
             mono
-            hint={isNew ? "letters, digits, - and _; it stays" : "it stays"}
+            hint={isNew ? "letters, digits, - and _; it cannot change later" : "it cannot change"}
             disabled={!isNew}
             value={draft.lookup}
             onInput={(lookup) => change({ lookup })}
@@ -98,15 +98,15 @@ export function QueryForm({ begin, stands }: Props) {
           <Field
             label="API path"
             mono
-            hint="a second address, such as cooling/pressure; may be empty"
+            hint="optional second address, such as cooling/pressure"
             value={draft.apiPath}
             onInput={(apiPath) => change({ apiPath })}
             error={failing("apiPath") ?? toLookupError(error, "WARM_QUERY_PATH_TAKEN")}
           />
           <Field
-            label="Seconds to keep answers"
+            label="Cache seconds"
             mono
-            hint="0 to 86400; empty keeps none"
+            hint="0 to 86400; empty disables caching"
             value={draft.cacheSeconds}
             onInput={(cacheSeconds) => change({ cacheSeconds })}
             error={failing("cacheSeconds")}
@@ -119,10 +119,10 @@ export function QueryForm({ begin, stands }: Props) {
           />
         </div>
       </Panel>
-      <Panel title="What it takes">
+      <Panel title="Parameters">
         <Parameters parameters={draft.parameters} onChange={(parameters) => change({ parameters })} failing={failing} />
       </Panel>
-      <Panel title="What it asks">
+      <Panel title="Query text">
         <KqlEditor rows={14} value={draft.kql} onInput={(kql) => change({ kql })} error={toKqlError(error)} />
       </Panel>
       {overtaken && (

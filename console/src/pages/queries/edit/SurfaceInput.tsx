@@ -10,7 +10,7 @@ interface Props {
   error: string | undefined;
 }
 
-/** The surface that a query belongs to: chosen where the token lists them, else typed. */
+/** An input for the query's surface: a list if the token can read it, else a text field. */
 export function SurfaceInput(props: Props) {
   return useHasRights("Workspace.Catalog.Read") ? <SurfaceSelect {...props} /> : <TypedSurface {...props} />;
 }

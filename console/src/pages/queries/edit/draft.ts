@@ -14,19 +14,19 @@ export const TYPES = [
   "dynamic",
 ] as const;
 
-/** A parameter as it stands in the form. */
+/** A parameter in the form. */
 export interface ParameterDraft {
-  /** Tells rows apart while their names change. */
+  /** Identifies the row while its name changes. */
   id: number;
   name: string;
   type: string;
-  /** Whether a caller must give it. */
+  /** Whether the parameter is required. */
   required: boolean;
-  /** Text of the default; empty is null, but for strings. */
+  /** Text of the default; empty means null, except for strings. */
   fallback: string;
 }
 
-/** A query as it stands in the form. */
+/** A query in the form. */
 export interface QueryDraft {
   lookup: string;
   name: string;
@@ -51,7 +51,7 @@ const NEW: QueryDraft = {
 
 let lastId = 0;
 
-/** An empty form, or one with a text that was tried out. */
+/** Returns an empty form, or one with the text of the ad-hoc editor. */
 export function createDraft(kql: string | undefined): QueryDraft {
   return { ...NEW, kql: kql ?? NEW.kql };
 }
@@ -61,7 +61,7 @@ export function createParameter(): ParameterDraft {
   return { id: lastId, name: "", type: "string", required: false, fallback: "" };
 }
 
-/** A stored query as a form. */
+/** Converts a stored query to a form. */
 export function toDraft(query: WarmQuery): QueryDraft {
   return {
     lookup: query.lookup,
@@ -81,7 +81,7 @@ export function toDraft(query: WarmQuery): QueryDraft {
   };
 }
 
-/** The body of a PUT; what is left empty and may be left out is. */
+/** Returns the body of a PUT, without empty optional members. */
 export function toBody(draft: QueryDraft): Record<string, unknown> {
   return {
     name: draft.name.trim(),
@@ -89,7 +89,7 @@ export function toBody(draft: QueryDraft): Record<string, unknown> {
     kql: draft.kql,
     ...(draft.description.trim() === "" ? {} : { description: draft.description.trim() }),
     ...(draft.apiPath.trim() === "" ? {} : { apiPath: draft.apiPath.trim() }),
-    // What is no whole number goes as text, so that the service says what is wrong with it.
+    // Invalid numbers are sent as text; the service rejects them with a message.
     cacheSeconds: /^\d{0,9}$/.test(draft.cacheSeconds.trim()) ? Number(draft.cacheSeconds) : draft.cacheSeconds,
     parameters: draft.parameters.map(toParameter),
   };
@@ -100,7 +100,7 @@ function toParameter(draft: ParameterDraft): QueryParameter {
   return draft.required ? parameter : { ...parameter, default: parseDefault(draft.type, draft.fallback) };
 }
 
-/** The default as JSON of its type; what does not read as such goes as text, and the service judges it. */
+/** Parses the default as JSON of its type; invalid values are sent as text, which the service validates. */
 function parseDefault(type: string, text: string): unknown {
   if (type === "string") {
     return text;

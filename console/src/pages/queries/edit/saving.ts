@@ -1,37 +1,36 @@
-// Saving a query without losing what somebody else saved meanwhile.
+// Saving of queries without overwriting the edits of others.
 import { ApiError, api, formatPath, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { fetchWarmQuery } from "../catalogQueries.ts";
 import { type QueryDraft, toBody, toDraft } from "./draft.ts";
 
-/** Somebody changed the query meanwhile: what stands now, null where it was removed. */
+/** A conflict with another person's edit: the current version, null if it was removed. */
 export interface EditConflict {
   now: WarmQuery | null;
 }
 
-/**
- * Stores a draft where nothing else stands than its author has seen.
+/** Stores a draft unless the query changed since its author read it.
  *
- * @param seen the query as its author last saw it; null where they saw that there is none
- * @throws ApiError where a field fails, or something else stands there: {@link isOutdated}
+ * @param seen the query as its author last read it; null if it did not exist
+ * @throws ApiError if a field is invalid, or on a conflict: {@link isOutdated}
  */
 async function store(draft: QueryDraft, seen: WarmQuery | null): Promise<void> {
   const lookup = draft.lookup.trim();
   if (lookup === "") {
-    throw createFieldError("lookup", "is needed");
+    throw createFieldError("lookup", "is required");
   }
   const headers: Record<string, string> = seen ? { "If-Match": seen.etag } : { "If-None-Match": "*" };
   await api.put(formatPath`/oi-api/warm-queries/${lookup}`, toBody(draft), { headers });
 }
 
-/** Stores a new query; its lookup is nobody's yet. */
+/** Stores a new query under an unused lookup. */
 export async function storeNew(draft: QueryDraft): Promise<undefined> {
   try {
     await store(draft, null);
     return undefined;
   } catch (error) {
     throw isOutdated(error)
-      ? createFieldError("lookup", "is another query's; choose another, or edit that one")
+      ? createFieldError("lookup", "belongs to another query; choose another lookup, or edit that query")
       : error;
   }
 }
@@ -39,8 +38,8 @@ export async function storeNew(draft: QueryDraft): Promise<undefined> {
 /**
  * Stores a change.
  *
- * @returns what somebody else made of the query meanwhile, and then nothing is stored; undefined once it is stored
- * @throws ApiError where a field fails, or what somebody else made cannot be read yet
+ * @returns the conflicting version of another person, and then stores nothing; undefined after success
+ * @throws ApiError if a field is invalid, or the conflicting version cannot be read yet
  */
 export async function storeChange(draft: QueryDraft, seen: WarmQuery | null): Promise<EditConflict | undefined> {
   try {
@@ -52,19 +51,19 @@ export async function storeChange(draft: QueryDraft, seen: WarmQuery | null): Pr
     }
     const now = (await fetchWarmQuery(draft.lookup)) ?? null;
     if (now?.etag === seen?.etag) {
-      // Another instance's list is some seconds behind: it has nothing newer to show yet.
+      // The list of another instance can be some seconds behind, without the newer version.
       throw error;
     }
     return { now };
   }
 }
 
-/** Whether a form holds something else than it began with. */
+/** Tells whether a form differs from its initial values. */
 export function hasChanges(draft: QueryDraft, start: QueryDraft): boolean {
   return draft.lookup !== start.lookup || JSON.stringify(toBody(draft)) !== JSON.stringify(toBody(start));
 }
 
-/** A stored query as it would be sent, to compare with a draft. */
+/** Converts a stored query to a request body, to compare it with a draft. */
 export function toSentBody(query: WarmQuery): Record<string, unknown> {
   return toBody(toDraft(query));
 }

@@ -13,7 +13,7 @@ interface Props {
 
 const OWN = "own";
 
-/** How far back, and how many rows. */
+/** Inputs for the time range and the row limit. */
 export function ExtentInputs({ extent, onChange, error }: Props) {
   const [own, setOwn] = useState(!isPreset(extent.timeRange));
   const failing = error instanceof ApiError ? error : undefined;
@@ -41,7 +41,7 @@ export function ExtentInputs({ extent, onChange, error }: Props) {
         />
       )}
       <Field
-        label={`Most rows, to ${formatCount(MAX_ROWS)}`}
+        label={`Maximum rows, up to ${formatCount(MAX_ROWS)}`}
         placeholder={DEFAULT_LIMIT}
         value={extent.limit}
         onInput={(limit) => onChange({ ...extent, limit })}

@@ -11,7 +11,7 @@ import { RunForm } from "./RunForm.tsx";
 import { useRun } from "./useRun.ts";
 import { parseExtent } from "./WarmRun.tsx";
 
-/** For tokens that may run queries but not list them: the lookup and the parameters are typed. */
+/** A form for tokens that can run queries but not list them. */
 export function LookupRun({ route }: { route: Route }) {
   const [lookup, setLookup] = useState(route.rest[0] === "-" ? "" : route.rest.join("/"));
   const [text, setText] = useState("");
@@ -23,10 +23,8 @@ export function LookupRun({ route }: { route: Route }) {
   const failing = run.error instanceof ApiError ? run.error.errors.filter(({ field }) => field.startsWith("p.")) : [];
   return (
     <>
-      <Notice title="Your token runs queries, but does not list them">
-        <p>
-          Type the lookup or API path of a query, as its owner gave it to you. Listing needs Workspace.Catalog.Read.
-        </p>
+      <Notice title="Your token can run queries, but not list them">
+        <p>Enter the lookup or API path of a query. Listing queries needs Workspace.Catalog.Read.</p>
       </Notice>
       <RunForm
         run={run}
@@ -40,7 +38,7 @@ export function LookupRun({ route }: { route: Route }) {
         {open && (
           <TextArea
             label="Parameters"
-            hint="one a line: name=value"
+            hint="one per line: name=value"
             rows={3}
             mono
             value={text}

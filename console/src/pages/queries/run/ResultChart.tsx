@@ -7,7 +7,7 @@ import { Notice } from "@/components/Notice.tsx";
 import { buildLines, MAX_SERIES, type Roles } from "./chartData.ts";
 import css from "./Results.module.css";
 
-/** The numbers of an answer over its time. */
+/** A chart of the numeric columns of a result over time. */
 export function ResultChart({ answer, roles }: { answer: QueryResult; roles: Roles }) {
   const [wanted, setWanted] = useState<readonly string[]>();
   const chosen = wanted?.filter((name) => roles.values.includes(name)) ?? roles.chosen;
@@ -26,11 +26,11 @@ export function ResultChart({ answer, roles }: { answer: QueryResult; roles: Rol
       )}
       {lines.found > MAX_SERIES && (
         <Notice title={`${MAX_SERIES} of ${lines.found} lines are drawn, those with the most points`}>
-          <p>The table has all rows. Fewer values, or a parameter, leave fewer lines.</p>
+          <p>The table has all rows. Choose fewer values or filter by a parameter for fewer lines.</p>
         </Notice>
       )}
       {lines.series.length === 0 ? (
-        <Empty title="There is nothing to draw">Choose a value above, or look at the table.</Empty>
+        <Empty title="Nothing to draw">Choose a value above, or open the table.</Empty>
       ) : (
         <Chart
           label={`${chosen.join(", ")} over ${roles.time}; the table has the numbers`}

@@ -20,7 +20,7 @@ const VIEWS = [
   { id: "table", title: "Table" },
 ] as const;
 
-/** The rows of an answer as a chart and a table, with what is known of them. */
+/** A result as a chart and a table, with a summary. */
 export function Results({ answer, asked }: { answer: QueryResult; asked: QueryCall }) {
   const roles = useMemo(() => assignRoles(answer.columns), [answer]);
   const [chosen, setChosen] = useState<View>("chart");
@@ -53,7 +53,7 @@ function ResultTable({ answer }: { answer: QueryResult }) {
       columns={columns}
       rows={answer.results}
       rowKey={(_, index) => String(index)}
-      empty={<Empty title="The query gives no rows">Ask for a longer time range, or for other parameters.</Empty>}
+      empty={<Empty title="The query returned no rows">Choose a longer time range or other parameters.</Empty>}
     />
   );
 }
@@ -61,7 +61,7 @@ function ResultTable({ answer }: { answer: QueryResult }) {
 const WIDTHS: Record<string, number> = { datetime: 176, bool: 88, int: 104, long: 120, real: 160, decimal: 160 };
 
 function toColumn({ name, type }: QueryColumn): Column<Row> {
-  // The head names the type, too, and is not to be cut off.
+  // The head shows the type, too, and must fit.
   const head = 44 + name.length * 7.2 + type.length * 6.2;
   const width = Math.round(Math.max(WIDTHS[type] ?? 168, head));
   return { key: name, title: name, note: type, type: toColumnType(type), value: (row: Row) => row[name], width };

@@ -13,22 +13,22 @@ import type { Run } from "./useRun.ts";
 
 interface Props {
   run: Run;
-  /** The call as the inputs stand. */
+  /** The call with the current inputs. */
   ask: QueryCall;
   onRun: () => void;
-  /** What else to do with what was entered. */
+  /** Further actions with the inputs. */
   actions?: ComponentChildren;
-  /** Names of columns where they are known before a run. */
+  /** Columns, if they are known before a run. */
   columns?: readonly { name: string; type: string }[];
-  /** Above the row of inputs. */
+  /** Content above the inputs. */
   before?: ComponentChildren;
-  /** What stands for an error that `before` tells. */
+  /** Notice for an error that `before` shows. */
   toldBefore?: string | undefined;
   children: ComponentChildren;
   disabled?: boolean;
 }
 
-/** Inputs of a query, the button that runs it, and what came of it. */
+/** A form with the inputs of a query, and its result. */
 export function RunForm({ run, ask, onRun, actions, columns, before, toldBefore, children, disabled = false }: Props) {
   const submit = (event: Event) => {
     event.preventDefault();
@@ -78,9 +78,9 @@ function Outcome({ run, instead }: { run: Run; instead: string | undefined }) {
   return (
     <Panel>
       {run.busy ? (
-        <Loading label="The query runs" rows={6} />
+        <Loading label="The query is running" rows={6} />
       ) : (
-        <Empty title="Not run yet">Its rows appear here, as a chart where they have a time, and as a table.</Empty>
+        <Empty title="Not run yet">The result appears here as a table, and as a chart if it has a time column.</Empty>
       )}
     </Panel>
   );

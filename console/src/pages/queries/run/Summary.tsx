@@ -8,7 +8,7 @@ import { formatCount } from "@/format.ts";
 import { type Form, type QueryCall, saveRows } from "./queryCall.ts";
 import css from "./Results.module.css";
 
-/** What is known of an answer: who released the query, how many rows, how old; and its rows as files. */
+/** A summary of a result: approver, number of rows, age, and downloads. */
 export function Summary({ answer, asked }: { answer: QueryResult; asked: QueryCall }) {
   return (
     <section class={css.summary} aria-label="About the result">
@@ -29,7 +29,7 @@ function Age({ answer }: { answer: QueryResult }) {
   const at = answer.asOf ?? answer.executedAt;
   return (
     <span class={css.fact}>
-      {answer.fromCache ? "kept from an earlier run, as of " : "as of "}
+      {answer.fromCache ? "cached, as of " : "as of "}
       <Time at={at} />
     </span>
   );
@@ -38,7 +38,7 @@ function Age({ answer }: { answer: QueryResult }) {
 function Governance({ answer }: { answer: QueryResult }) {
   const { queryApprovedBy: by, queryApprovedAt: at } = answer.governance;
   if (by === null) {
-    return <Status tone="neutral">Ad-hoc: nobody approved this query</Status>;
+    return <Status tone="neutral">Ad-hoc: this query has no approval</Status>;
   }
   return (
     <Status tone="good">
@@ -56,7 +56,7 @@ function Files({ asked }: { asked: QueryCall }) {
     try {
       await saveRows(asked, form);
     } catch (error) {
-      showToast(`No file came: ${error instanceof Error ? error.message : String(error)}`, "bad");
+      showToast(`The file could not be downloaded: ${error instanceof Error ? error.message : String(error)}`, "bad");
     } finally {
       setBusy(undefined);
     }

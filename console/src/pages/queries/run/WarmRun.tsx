@@ -8,7 +8,7 @@ import { buildWarmCall, type Extent } from "./queryCall.ts";
 import { RunForm } from "./RunForm.tsx";
 import { useRun } from "./useRun.ts";
 
-/** An approved query, run with its declared parameters; what was entered stands in the address. */
+/** A form to run an approved query; the address contains its inputs. */
 export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
   const [values, setValues] = useState<ReadonlyMap<string, string>>(() => parseValues(query, route.query));
   const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));
@@ -30,7 +30,7 @@ export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
   );
 }
 
-/** Reads what an address says of the extent. */
+/** Parses time range and limit of an address. */
 export function parseExtent(query: URLSearchParams): Extent {
   return { timeRange: query.get("timeRange") ?? "", limit: query.get("limit") ?? "" };
 }

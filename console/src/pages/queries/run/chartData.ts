@@ -6,14 +6,14 @@ const MEASURED = new Set(["real", "decimal"]);
 const COUNTED = new Set(["int", "long"]);
 const NAMING = new Set(["string", "guid"]);
 
-/** The columns of an answer by what they are for in a chart. */
+/** The roles of a result's columns in a chart. */
 export interface Roles {
   time: string;
   /** Numeric columns. */
   values: readonly string[];
-  /** Those that are drawn unless the reader chooses: measurements before counts. */
+  /** Columns to draw at first: measurements before counts. */
   chosen: readonly string[];
-  /** Columns whose values tell lines apart. */
+  /** Columns whose values identify a line. */
   names: readonly string[];
 }
 
@@ -22,11 +22,11 @@ export interface Lines {
   /** Seconds since 1970, ascending, each once. */
   times: readonly number[];
   series: readonly Series[];
-  /** Lines that there are, drawn or not. */
+  /** Number of all lines, drawn or not. */
   found: number;
 }
 
-/** Finds time, values and names among the columns; undefined where there is nothing to draw over time. */
+/** Assigns the roles time, value and name to columns; undefined if a chart is not possible. */
 export function assignRoles(columns: readonly QueryColumn[]): Roles | undefined {
   const of = (types: ReadonlySet<string>) => columns.filter((each) => types.has(each.type)).map((each) => each.name);
   const time = columns.find((each) => each.type === "datetime")?.name;
@@ -38,7 +38,7 @@ export function assignRoles(columns: readonly QueryColumn[]): Roles | undefined 
   return { time, values, chosen: measured.length > 0 ? measured : values, names: of(NAMING) };
 }
 
-/** Turns rows into lines: one for each chosen column and each combination of names, at most a dozen of the longest. */
+/** Converts rows to lines: one for each chosen column and combination of names; at most the twelve longest. */
 export function buildLines(answer: QueryResult, roles: Roles, chosen: readonly string[]): Lines {
   const names = roles.names.filter((column) => isLineName(answer.results, column));
   const points = new Map<string, Map<number, number>>();
@@ -59,7 +59,7 @@ export function buildLines(answer: QueryResult, roles: Roles, chosen: readonly s
   return { times, series, found: points.size };
 }
 
-/** Ids that are another in nearly each row tell rows apart, not lines. */
+/** Tells whether a column identifies lines; ids that differ in nearly every row do not. */
 function isLineName(rows: QueryResult["results"], column: string): boolean {
   const different = new Set(rows.map((row) => row[column])).size;
   return different <= Math.max(MAX_SERIES, rows.length / 4);

@@ -1,8 +1,7 @@
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown;
 
 /**
- * Reads JSON and keeps whole numbers that JavaScript would round, beyond 2^53, as the text that stood there; Kusto's
- * `long` has 64 bits. A browser that does not tell the text rounds them.
+ * Parses JSON and returns whole numbers beyond 2^53, such as Kusto's 64-bit `long`, as text, because JavaScript would round them. Old browsers still round.
  */
 export function parseExactly<T>(text: string): T {
   return /\d{16}/.test(text)

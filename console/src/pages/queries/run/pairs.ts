@@ -1,4 +1,4 @@
-/** Reads lines `name=value` as query parameters of a query; blank lines are left out, a value may hold `=`. */
+/** Parses lines `name=value` as query parameters; skips blank lines, and a value may contain `=`. */
 export function parsePairs(text: string): [name: string, value: string][] {
   return text
     .split("\n")

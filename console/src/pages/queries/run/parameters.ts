@@ -1,6 +1,6 @@
 import type { QueryParameter } from "@/api/queries.ts";
 
-/** How a parameter is entered. */
+/** Kind of input of a parameter. */
 export type Input = "text" | "number" | "choice" | "time";
 
 const INPUTS: Record<string, Input> = {
@@ -25,23 +25,23 @@ const HINTS: Record<string, string> = {
   dynamic: "JSON",
 };
 
-/** Gives how values of a Kusto type are entered; numbers stay text, for a long may have more digits than JavaScript keeps. */
+/** Returns the kind of input for a Kusto type; numbers use text, because a long can exceed JavaScript's precision. */
 export function chooseInput(type: string): Input {
   return INPUTS[type] ?? "text";
 }
 
-/** Says what a value of a type looks like, and what leaving it out means. */
+/** Returns a hint about the format of a value and its default. */
 export function buildHint(parameter: QueryParameter): string {
   const form = `${parameter.type}, ${HINTS[parameter.type] ?? "a value"}`;
   return isRequired(parameter) ? `${form}; needed` : form;
 }
 
-/** Tells whether a caller must give it. */
+/** Tells whether a parameter is required. */
 export function isRequired(parameter: QueryParameter): boolean {
   return !("default" in parameter);
 }
 
-/** A default as the text that stands in an input; empty where there is none, or where it is null. */
+/** Formats a default for an input; empty if there is none or it is null. */
 export function formatDefault(parameter: QueryParameter): string {
   const value = parameter.default;
   if (value === undefined || value === null) {
@@ -51,8 +51,7 @@ export function formatDefault(parameter: QueryParameter): string {
 }
 
 /**
- * Gives the query parameters that a form asks for: every value that is not the declared default. An emptied string is
- * sent as such; an emptied value of another type is left to its default.
+ * Returns the query parameters of a form: every value except defaults. An empty string is sent; an empty value of another type means the default.
  */
 export function buildArguments(
   parameters: readonly QueryParameter[],

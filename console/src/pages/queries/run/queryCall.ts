@@ -3,15 +3,15 @@ import type { QueryResult } from "@/api/queries.ts";
 import { saveFile } from "@/components/saveFile.ts";
 import { parseExactly } from "./exactJson.ts";
 
-/** How much of an answer is wanted, as it stands in the inputs. */
+/** Time range and row limit of a run, as entered. */
 export interface Extent {
   timeRange: string;
   limit: string;
 }
 
-/** A call that runs a query: an approved one by its address, or a text of one's own. */
+/** A call that runs an approved query or an ad-hoc text. */
 export interface QueryCall {
-  /** What files of its rows are called. */
+  /** Base name of its files. */
   name: string;
   method: "GET" | "POST";
   path: string;
@@ -24,17 +24,17 @@ export interface QueryCall {
 export const DEFAULT_LIMIT = "1000";
 export const MAX_ROWS = 10_000;
 
-/** What to do about an answer of this many rows that is not whole. */
+/** Returns advice for a truncated result with this many rows. */
 export function adviseOnTruncation(rows: number): string {
   return rows >= MAX_ROWS
-    ? "No answer holds more. Narrow the query: a shorter time range, a filter, or sums."
-    : `The answer ends at “Most rows”. Raise it, up to ${MAX_ROWS.toLocaleString("en")}, or ask for a shorter time range or for sums.`;
+    ? "This is the maximum. Choose a shorter time range, a filter, or an aggregation."
+    : `The result ends at “Maximum rows”. Raise it, up to ${MAX_ROWS.toLocaleString("en")}, or choose a shorter time range or an aggregation.`;
 }
 
 export type Form = "csv" | "parquet";
 const MEDIA: Record<Form, string> = { csv: "text/csv", parquet: "application/vnd.apache.parquet" };
 
-/** Gives the call of an approved query; `lookup` may be an API path. */
+/** Returns the call of an approved query; `lookup` may be an API path. */
 export function buildWarmCall(
   lookup: string,
   parameters: readonly (readonly [string, string])[],
@@ -51,10 +51,10 @@ export function buildWarmCall(
   return { name: lookup.replaceAll("/", "-"), method: "GET", path, query };
 }
 
-/** Gives the call of a caller's own text. */
+/** Returns the call of an ad-hoc query. */
 export function buildAdHocCall(kql: string, extent: Extent): QueryCall {
   const timeRange = extent.timeRange === "" ? {} : { timeRange: extent.timeRange };
-  // What is no number goes as it is, so that the service says what is wrong with it.
+  // Invalid numbers are sent unchanged; the service rejects them with a message.
   const limit = Number(extent.limit || DEFAULT_LIMIT);
   return {
     name: "ad-hoc",
@@ -65,7 +65,7 @@ export function buildAdHocCall(kql: string, extent: Extent): QueryCall {
   };
 }
 
-/** Gives the address behind the host. An empty value is a value: a string parameter may be emptied. */
+/** Returns path and query string. Empty values are sent, because a string parameter may be empty. */
 export function buildAddress(ask: QueryCall): string {
   const text = new URLSearchParams(ask.query.map(([name, value]) => [name, value])).toString();
   return text === "" ? ask.path : `${ask.path}?${text}`;

@@ -1,4 +1,4 @@
-/** The times that most people ask for; anything else is written as ISO 8601. */
+/** Common time ranges; others are entered as ISO 8601. */
 export const PRESETS: readonly { value: string; label: string }[] = [
   { value: "", label: "All times" },
   { value: "PT15M", label: "Last 15 minutes" },
@@ -10,7 +10,7 @@ export const PRESETS: readonly { value: string; label: string }[] = [
   { value: "P365D", label: "Last 365 days" },
 ];
 
-/** Tells whether a time range stands in the list. */
+/** Tells whether a time range is in the list. */
 export function isPreset(timeRange: string): boolean {
   return PRESETS.some((preset) => preset.value === timeRange);
 }

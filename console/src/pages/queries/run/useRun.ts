@@ -3,10 +3,10 @@ import { isAbort } from "@/api/index.ts";
 import type { QueryResult } from "@/api/queries.ts";
 import { fetchRows, type QueryCall } from "./queryCall.ts";
 
-/** A query's runs: the last answer with what was asked, or what went wrong. */
+/** Runs of a query: the last result with its call, or the error. */
 export interface Run {
   answer: QueryResult | undefined;
-  /** What `answer` answers; files of its rows are fetched by it. */
+  /** The call of `answer`, used for downloads. */
   asked: QueryCall | undefined;
   error: unknown;
   busy: boolean;
@@ -18,7 +18,7 @@ type State = Omit<Run, "start" | "stop">;
 
 const IDLE: State = { answer: undefined, asked: undefined, error: undefined, busy: false };
 
-/** Runs queries one at a time; a new one, and leaving the page, gives up the one under way. */
+/** Runs one query at a time; a new run, or leaving the page, aborts the previous one. */
 export function useRun(): Run {
   const [state, setState] = useState<State>(IDLE);
   const abort = useRef<AbortController>(undefined);

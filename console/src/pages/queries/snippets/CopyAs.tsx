@@ -28,12 +28,12 @@ const NOTES: Record<FormId, ComponentChildren> = {
   curl: ENVIRONMENT,
   python: `It needs Python 3 and no packages. ${ENVIRONMENT}`,
   typescript: `For Node.js 18 or later, Deno or Bun. ${ENVIRONMENT}`,
-  "power-bi": `In Power BI: Transform data, New source, Blank query, Advanced editor; access to the service is "Anonymous". Put a token in the place of ${TOKEN}, better as a parameter of the report.`,
+  "power-bi": `In Power BI: Transform data, New source, Blank query, Advanced editor; access to the service is "Anonymous". Replace ${TOKEN} with a token, preferably as a parameter of the report.`,
   grafana:
-    "For the Infinity data source: give it the authentication method Bearer token and this service as an allowed host. The token stays there. Paste the address into a query's URL, or this JSON into the panel's targets.",
+    "For the Infinity data source: give it the authentication method Bearer token and this service as an allowed host. The data source stores the token. Paste the address into a query's URL, or this JSON into the panel's targets.",
 };
 
-/** A button that shows the call for other programs. */
+/** A button that shows the same call for other programs. */
 export function CopyAs({ ask, columns }: Omit<Subject, "origin">) {
   const [open, setOpen] = useState(false);
   const [form, setForm] = useState<FormId>("curl");
@@ -45,13 +45,13 @@ export function CopyAs({ ask, columns }: Omit<Subject, "origin">) {
         Copy as…
       </Button>
       {open && (
-        <Dialog title="The same from another program" wide onClose={() => setOpen(false)}>
+        <Dialog title="Call this query from another program" wide onClose={() => setOpen(false)}>
           <Tabs label="Program" tabs={FORMS} selected={form} onSelect={setForm}>
             <div class={css.panel}>
               <CodeBlock code={make(subject)} label={`The call for ${form}`} />
               <p class={css.note}>{NOTES[form]}</p>
               <p class={css.note}>
-                Make a token with as few rights as it needs under <a href={buildHref("keys")}>Keys and tokens</a>.
+                Create a token with only the necessary rights under <a href={buildHref("keys")}>Keys and tokens</a>.
               </p>
             </div>
           </Tabs>

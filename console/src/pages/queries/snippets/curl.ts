@@ -1,6 +1,6 @@
 import { quoteForShell, type Subject } from "./text.ts";
 
-/** The call for curl in a POSIX shell; the token is read from the environment. */
+/** Returns the call for curl in a POSIX shell, with the token from the environment. */
 export function buildCurl({ ask, origin }: Subject): string {
   const lines = [`curl --fail-with-body -sS ${quoteForShell(origin + ask.path)}`, '-H "Authorization: Bearer $TOKEN"'];
   if (ask.body) {

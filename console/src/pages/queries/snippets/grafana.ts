@@ -10,7 +10,7 @@ const TYPES: Record<string, string> = {
   datetime: "timestamp",
 };
 
-/** The call as the JSON of a query of Grafana's Infinity data source, which itself holds the token. */
+/** Returns the call as a query of Grafana's Infinity data source, which stores the token itself. */
 export function buildGrafana({ ask, origin, columns }: Subject): string {
   const time = columns.some(({ type }) => type === "datetime");
   const query = {

@@ -9,7 +9,7 @@ const TYPES: Record<string, string> = {
   datetime: "type datetimezone",
 };
 
-/** The call as a query of Power BI (Power Query M): Home, Transform data, New source, Blank query, Advanced editor. */
+/** Returns the call as a Power BI query (Power Query M): Home, Transform data, New source, Blank query, Advanced editor. */
 export function buildPowerBi({ ask, origin, columns }: Subject): string {
   const options = [`RelativePath = ${toMLiteral(ask.path.slice(1))}`];
   const headers = [`Authorization = "Bearer " & Token`, `Accept = "application/json"`];

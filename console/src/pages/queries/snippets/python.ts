@@ -1,7 +1,7 @@
 import { buildAddress } from "../run/queryCall.ts";
 import { type Subject, toLiteral } from "./text.ts";
 
-/** The call for Python 3 without packages; the token is read from the environment. */
+/** Returns the call for Python 3 without packages, with the token from the environment. */
 export function buildPython({ ask, origin }: Subject): string {
   return ask.body ? formatPost(origin + ask.path, ask.body) : formatGet(origin, ask);
 }

@@ -8,7 +8,7 @@ const TYPES: Record<string, string> = {
   dynamic: "unknown",
 };
 
-/** The call for TypeScript on Node.js 18 or later, Deno or Bun; the token is read from the environment. */
+/** Returns the call for TypeScript on Node.js 18 or later, Deno or Bun, with the token from the environment. */
 export function buildTypescript({ ask, origin, columns }: Subject): string {
   const members = columns
     .map(({ name, type }) => `  ${toLiteral(name)}: ${TYPES[type] ?? "string"} | null;\n`)

@@ -36,7 +36,7 @@ describe("the picture of a chain", () => {
     expect(picture.nodes.at(-1)?.kind).toBe("tip");
     expect(picture.checkpoint).toMatchObject({ at: 2, node: { state: "sound" } });
     expect(picture.text).toBe(
-      "From the genesis hash to 000000000042 every link holds. The newest checkpoint covers 40 records.",
+      "From the genesis hash to 000000000042 every link is valid. The newest checkpoint covers 40 records.",
     );
   });
 
@@ -59,7 +59,7 @@ describe("the picture of a chain", () => {
     ]);
     expect(picture.links.map((link) => link.state)).toEqual(["sound", "sound", "broken", "unread", "unread", "unread"]);
     expect(picture.checkpoint?.node.state).toBe("unread");
-    expect(picture.text).toContain("Every link holds up to 000000000016; the chain is broken at 000000000017.");
+    expect(picture.text).toContain("Every link is valid up to 000000000016; the chain is broken at 000000000017.");
   });
 
   it("shows a break of the first record beside the genesis hash", () => {
@@ -93,7 +93,7 @@ describe("the picture of a chain", () => {
       "unread",
     ]);
     expect(picture.text).toContain(
-      "holds up to 000000000029 and 000000000030 is missing; the chain is broken at 000000000033",
+      "is valid up to 000000000029 and 000000000030 is missing; the chain is broken at 000000000033",
     );
     const first = buildPicture(broken(id(3), "000000000003 stands where 000000000001 is missing"), {
       tip: 4,

@@ -28,7 +28,7 @@ function growing(verdict: Verdict, checkpoint: number | null = null) {
 test("records that arrive after the verdict are not in the picture of a sound chain", async () => {
   const { verdict, end } = await growing(SOUND);
   expect(end.tip).toBe(42);
-  expect(buildPicture(verdict, end).text).toContain("to 000000000042 every link holds");
+  expect(buildPicture(verdict, end).text).toContain("to 000000000042 every link is valid");
 });
 
 test("a verdict that counts nothing is taken for what stood there before", async () => {

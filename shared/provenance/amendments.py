@@ -29,7 +29,7 @@ class AmendmentPolicy:
     """The workspace's rules for amendments.
 
     Attributes:
-        approval_required: new amendments are pending until another user decides.
+        approval_required: new amendments are pending until another user approves or rejects them.
         reason_text_required: an empty ReasonText is rejected.
         reason_categories: allowed reason categories.
     """
@@ -50,7 +50,7 @@ _REQUIRED_MEMBERS: Final = frozenset(("AmendedBy", "Status", "EntityType", "Enti
 
 
 class Amendments:
-    """Creates amendments and decides about them.
+    """Creates, approves and rejects amendments.
 
     Args:
         log: log to append to.
@@ -78,12 +78,13 @@ class Amendments:
             author: acting principal.
             body: body of the request.
             policy: policy of the workspace.
-            append_id: as for :meth:`ChainLog.append`.
+            append_id: see :meth:`ChainLog.append`.
             size: size of the body in bytes; a large one is encoded outside the event loop.
 
         Raises:
-            WorkspaceError: INVALID: ``REASON_CATEGORY_UNKNOWN`` with ``sent`` and ``allowed``, a required ReasonText
-                that is empty, or a state without canonical form; and the errors of :meth:`ChainLog.append`.
+            WorkspaceError: INVALID if the reason category is unknown (``REASON_CATEGORY_UNKNOWN`` with ``sent`` and
+                ``allowed``), a required ReasonText is empty, or a value has no canonical form; and the errors of
+                :meth:`ChainLog.append`.
         """
         faults = ValidationErrors()
         check_reason(faults, body, policy)
@@ -102,8 +103,8 @@ class Amendments:
         Args:
             chain: the scope's chain of amendments.
             amendment: RecordID of the amendment.
-            approver: acting principal, not its author.
-            append_id: as for :meth:`ChainLog.append`.
+            approver: acting principal; must not be the author of the amendment.
+            append_id: see :meth:`ChainLog.append`.
 
         Raises:
             WorkspaceError: NOT_FOUND ``AMENDMENT_NOT_FOUND``; CONFLICT ``AMENDMENT_NOT_PENDING`` with
@@ -115,7 +116,7 @@ class Amendments:
     async def reject(
         self, chain: ChainKey, amendment: str, rejector: str, reason: str | None, *, append_id: str = ""
     ) -> AppendResult:
-        """Append the rejection of a pending amendment, as :meth:`approve`, with the reason if it is given."""
+        """Append the rejection of a pending amendment; errors as of :meth:`approve`. The reason is optional."""
         members = {} if reason is None else {"RejectionReason": reason}
         return await self._decide(chain, amendment, rejector, AmendmentState.REJECTED, members, append_id)
 
@@ -129,7 +130,7 @@ class Amendments:
         append_id: str,
     ) -> AppendResult:
         original = await self._read_original(chain, amendment)
-        # Read now, since the check below runs while other appends to the chain wait.
+        # Most records are read now, because other appends to the chain wait while the check below runs.
         known = await find_decisions(self._store, chain, [amendment])
         by, at, meaning = _DECISIONS[status]
         transition = {
@@ -166,7 +167,10 @@ class Amendments:
         return next((record for record in page.records if record.sequence == sequence), None)
 
     async def _require_pending(self, chain: ChainKey, original: dict[str, Any], known: FoundDecisions) -> None:
-        """Reject a second decision. A first decision is found by the content of records and by their filter fields."""
+        """Reject a second decision about an amendment.
+
+        An earlier decision is found by the content of records and by their filter fields.
+        """
         amendment = original["RecordID"]
         found = known if known.by_amendment else await find_decisions(self._store, chain, [amendment], known.seen_to)
         record = found.by_amendment.get(amendment)
@@ -177,7 +181,7 @@ class Amendments:
 
 
 def is_decision(record: ChainRecord) -> bool:
-    """Return whether a valid record of a chain of amendments is a decision."""
+    """Return whether a record of a chain of amendments is valid and a decision."""
     content = parse_content(record)
     return content is not None and "AmendmentID" in content
 
@@ -193,7 +197,7 @@ def amendment_id(record: ChainRecord) -> str:
 
 
 def _parse_original(record: ChainRecord) -> dict[str, Any]:
-    """Return the content of a stored amendment.
+    """Parse the content of a stored amendment.
 
     Raises:
         WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if the record or its filter fields were changed.
@@ -205,7 +209,7 @@ def _parse_original(record: ChainRecord) -> dict[str, Any]:
 
 
 def _parse_decided_state(record: ChainRecord, amendment: str) -> str:
-    """Return the state that a decision gives an amendment.
+    """Parse the state that a decision sets for an amendment: approved or rejected.
 
     Raises:
         WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if the record was changed.
@@ -217,7 +221,7 @@ def _parse_decided_state(record: ChainRecord, amendment: str) -> str:
 
 
 def check_reason(faults: ValidationErrors, body: AmendmentBody, policy: AmendmentPolicy) -> None:
-    """Add the errors of an amendment's reason under the workspace's policy."""
+    """Validate an amendment's reason by the workspace's policy, and add each error to ``faults``."""
     if faults.has_valid("ReasonCategory") and body.reason_category not in policy.reason_categories:
         allowed = list(policy.reason_categories)
         unknown = invalid("ReasonCategory", f"must be one of {', '.join(allowed)}", code="REASON_CATEGORY_UNKNOWN")
@@ -228,5 +232,5 @@ def check_reason(faults: ValidationErrors, body: AmendmentBody, policy: Amendmen
 
 
 def _is_blank(text: str) -> bool:
-    """Return whether a text has only blanks and invisible formatting characters."""
+    """Return whether a text contains only white space and invisible formatting characters."""
     return all(character.isspace() or unicodedata.category(character) in _INVISIBLE for character in text)

@@ -1,4 +1,4 @@
-"""Appender of one chain: batches waiting appends, links them to the tip, and stores them despite conflicts."""
+"""Appender of one chain: collects waiting appends in batches, links them to the tip, and retries after conflicts."""
 
 import asyncio
 import time
@@ -44,7 +44,7 @@ class AppendResult(NamedTuple):
 
     Attributes:
         record: the stored record.
-        repeated: whether the append id was stored before, so that nothing was appended now.
+        repeated: whether the append id was stored by an earlier call, so that this call appended nothing.
     """
 
     record: ChainRecord
@@ -53,7 +53,7 @@ class AppendResult(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PendingAppend:
-    """An append that waits or is in progress.
+    """Append that waits for its batch or is being stored.
 
     Attributes:
         draft: content of the record.
@@ -61,9 +61,9 @@ class PendingAppend:
         future: result for the caller.
         look_up: whether the append id may already be in the chain.
         check: raises to reject the append; see :meth:`ChainLog.append`.
-        exclusive: a batch has at most one append with the same text.
-        caller: span of the caller, or None.
-        sent: whether an earlier attempt of this process may have stored it.
+        exclusive: appends with the same text are stored in different batches; empty for no restriction.
+        caller: trace span of the caller, or None.
+        sent: whether an earlier attempt of this process may have stored the record.
     """
 
     draft: RecordDraft
@@ -76,12 +76,12 @@ class PendingAppend:
     sent: bool = False
 
     def is_abandoned(self) -> bool:
-        """Return whether the caller is gone and nothing was sent to the store."""
+        """Return whether the caller was cancelled before anything was sent to the store."""
         return self.future.done() and not self.sent
 
     @property
     def unique_keys(self) -> list[tuple[str, str]]:
-        """Keys that must be unique in a batch. An append id that this process created is unique anyway."""
+        """Keys that no other append of the same batch may have; a new append id of this process is unique anyway."""
         keys = [("append", self.append_id)] if self.look_up else []
         return [*keys, ("exclusive", self.exclusive)] if self.exclusive else keys
 
@@ -97,7 +97,7 @@ class PendingAppend:
 
 
 class Appender:
-    """Appends the entries of ``waiting`` until it is empty; see :class:`ChainLog` for the arguments."""
+    """Appends the entries of the queue ``waiting`` to one chain; see :class:`ChainLog` for the arguments."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Appender:
         self._give_up_seconds = give_up_seconds
 
     async def run(self) -> None:
-        """Append batches until nothing waits."""
+        """Append batches until the queue is empty."""
         batch: list[PendingAppend] = []
         try:
             while self.waiting:
@@ -138,7 +138,7 @@ class Appender:
             raise
 
     async def _prepare(self) -> None:
-        """Read the tip, and provision the chain before its first record is taken from the queue."""
+        """Read the tip, and provision an empty chain. A failure is passed to all waiting callers."""
         try:
             tip = await self._read_tip()
             if tip.sequence == 0:
@@ -161,7 +161,7 @@ class Appender:
         self._tips.move_to_end(self.chain)
 
     def _take_batch(self) -> list[PendingAppend]:
-        """Take the entries of one batch from the queue in order, without abandoned ones."""
+        """Remove the entries of the next batch from the queue, in order; abandoned entries are dropped."""
         batch: list[PendingAppend] = []
         later: list[PendingAppend] = []
         used_keys: set[tuple[str, str]] = set()
@@ -186,7 +186,7 @@ class Appender:
         return batch
 
     async def _store_all(self, batch: list[PendingAppend]) -> None:
-        """Store a batch; each entry has its result or its error on return."""
+        """Store a batch, with retries, and give each entry its result or its error."""
         deadline = time.monotonic() + self._give_up_seconds
         attempt = 0
         try:
@@ -209,9 +209,9 @@ class Appender:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
     async def _attempt_or_wait(self, batch: list[PendingAppend]) -> bool:
-        """Try once; return False to try again.
+        """Try to store a batch once; return False if it must be tried again.
 
-        While the outcome of an earlier attempt is unknown, an unavailable store is retried, too.
+        While the outcome of an earlier attempt is unknown, the batch is also tried again if the store is unavailable.
         """
         try:
             return await self._attempt(batch)
@@ -222,9 +222,12 @@ class Appender:
             return False
 
     async def _attempt(self, batch: list[PendingAppend]) -> bool:
-        """Try once; return False if the batch must be tried again. Finished entries are removed from the batch."""
+        """Try to store a batch once; return False if the tip moved or the outcome is unknown.
+
+        Entries that are stored already, rejected or abandoned are removed from the batch.
+        """
         tip = await self._read_tip()
-        # The look-up must follow the read of the tip: an append in between moves the tip and fails this attempt.
+        # The look-up must follow the read of the tip: a later append moves the tip, so that this attempt fails.
         await self._complete_stored(batch)
         await self._run_checks(batch)
         batch[:] = [entry for entry in batch if not entry.is_abandoned()]
@@ -251,7 +254,7 @@ class Appender:
         return True
 
     async def _complete_stored(self, batch: list[PendingAppend]) -> None:
-        """Complete the entries whose append id is already in the chain."""
+        """Complete the entries whose append id is already in the chain, and remove them from the batch."""
         wanted = {entry.append_id: entry for entry in batch if entry.look_up and not entry.is_abandoned()}
         ids = list(wanted)
         for start in range(0, len(ids), FIND_AT_ONCE):
@@ -262,7 +265,7 @@ class Appender:
                 batch.remove(entry)
 
     async def _run_checks(self, batch: list[PendingAppend]) -> None:
-        """Run the checks of the entries; those that raise reject their append."""
+        """Run the check of each entry; if it raises an error, reject the entry and remove it from the batch."""
         for entry in list(batch):
             if entry.check is None or entry.is_abandoned():
                 continue
@@ -275,7 +278,7 @@ class Appender:
                 batch.remove(entry)
 
     def _seal_records(self, batch: Sequence[PendingAppend], tip: Tip) -> list[ChainRecord]:
-        """Return the records of the first entries that fit in one append."""
+        """Seal the first entries that fit into one append; return their records."""
         instant = self._clock()
         timestamp = rfc3339(instant)
         if tip.timestamp > timestamp:
@@ -295,7 +298,7 @@ class Appender:
         return records
 
     def _put_back(self, batch: list[PendingAppend], count: int) -> None:
-        """Return the entries after the first ``count`` ones to the head of the queue."""
+        """Move the entries of a batch after the first ``count`` back to the front of the queue."""
         self.waiting.extendleft(reversed(batch[count:]))
         del batch[count:]
 

@@ -1,4 +1,4 @@
-"""RFC 8785 (JCS) text of JSON values, written by orjson where it is identical and otherwise by rfc8785."""
+"""RFC 8785 (JCS) text of JSON values. orjson writes it if the result is the same; otherwise rfc8785 does."""
 
 import json
 import math
@@ -27,14 +27,14 @@ def fast_jcs(value: Any) -> bytes:
     """Return the RFC 8785 bytes of a JSON value.
 
     Raises:
-        ValueError: if the value has no canonical form: integers beyond ±(2^53-1), NaN, infinity, lone surrogates, keys
-            that are not text, more than :data:`MAX_DEPTH` levels. :func:`canonical_bytes` names the invalid member.
+        ValueError: if the value has no canonical form: it contains an integer beyond ±(2^53-1), NaN, infinity, a lone
+            surrogate, a key that is not text, or more than :data:`MAX_DEPTH` levels.
     """
     try:
         text = orjson.dumps(value, None, STRICT)
     except TypeError:
         return _dump_by_rfc8785(value)
-    # Inlined copy of _is_orjson_canonical, since every append runs through here.
+    # Inlined copy of _is_orjson_canonical, because every append calls this function.
     if is_plain((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,))):
         return text
     return _dump_by_rfc8785(value)
@@ -54,7 +54,7 @@ def canonical_bytes(value: Mapping[str, Any], field: str = "") -> bytes:
         field: its name in the request, for the error; empty for the body itself.
 
     Raises:
-        WorkspaceError: INVALID naming the first member without canonical form.
+        WorkspaceError: INVALID with the name of the first member that has no canonical form.
     """
     return canonical_value(dict(value), field)
 
@@ -68,7 +68,7 @@ def canonical_value(value: Any, field: str) -> bytes:
 
 
 def parse_canonical(canonical: bytes) -> Any:
-    """Return the value of canonical text, with floats beyond 2^53 as floats.
+    """Parse canonical text. A float beyond 2^53, which has no decimal point there, becomes a float again.
 
     Raises:
         ValueError: if the text is not JSON.
@@ -80,7 +80,7 @@ def parse_canonical(canonical: bytes) -> Any:
 
 
 def parse_if_canonical(canonical: bytes) -> Any:
-    """Return the value of RFC 8785 bytes; None if the bytes are not canonical (or are ``null``)."""
+    """Parse RFC 8785 bytes; return None if the bytes are not canonical (or are ``null``)."""
     try:
         value = orjson.loads(canonical)
         if orjson.dumps(value, None, STRICT) == canonical and _is_orjson_canonical(value, canonical):
@@ -93,10 +93,10 @@ def parse_if_canonical(canonical: bytes) -> Any:
 
 
 def canonicalize_record(text: bytes) -> bytes | None:
-    """Return the RFC 8785 bytes of a record in any JSON form, which are the input of its ``Hash``.
+    """Convert the JSON text of a record to its RFC 8785 bytes, from which its ``Hash`` is computed.
 
-    The result is None if the text is not a record without its Hash, or has no canonical form: not a JSON object in
-    UTF-8, an empty object, a duplicate name, a member Hash, an inexact number, a lone surrogate, or too many levels.
+    The result is None if the text is not a JSON object in UTF-8, is empty, has a member ``Hash`` or a duplicate name,
+    or has no canonical form: a number that is not exactly a double, a lone surrogate, or too many levels.
     """
     try:
         value = json.loads(text.decode(), parse_int=parse_json_integer, object_pairs_hook=_reject_duplicate_names)
@@ -121,7 +121,7 @@ def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _dump_sorted(value: Any) -> bytes:
-    """Return the bytes that orjson writes with sorted keys; empty if the value cannot be written."""
+    """Return the JSON bytes that orjson writes with sorted keys; empty if orjson rejects the value."""
     try:
         return orjson.dumps(value, option=STRICT)
     except TypeError:
@@ -134,19 +134,23 @@ def is_canonical(canonical: bytes) -> bool:
 
 
 def _is_orjson_canonical(value: Any, text: bytes) -> bool:
-    """Return whether ``text``, written by orjson with sorted keys, is the RFC 8785 form.
+    """Return whether the text that orjson wrote for a value, with sorted keys, is also its RFC 8785 form.
 
-    orjson sorts by code points, RFC 8785 by UTF-16 units: the order is the same if all text, or all keys, are ASCII.
+    orjson sorts by code points, RFC 8785 by UTF-16 units. The order is the same if the text, or every key, is ASCII.
     orjson has already rejected integers beyond ±(2^53-1).
     """
     return is_plain((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,)))
 
 
 def is_plain(values: Iterable[Any], depth: int) -> bool:
-    """Return whether values are JSON without the floats that orjson and ECMAScript write differently.
+    """Return whether values are JSON without floats that orjson and RFC 8785 write differently.
 
-    These are whole numbers, and floats below 1e-5 or above 1e15. Verification calls this function for millions of
-    records.
+    These floats are whole numbers, and those below 1e-5 or above 1e15. Verification calls this function for millions
+    of records.
+
+    Args:
+        values: values to check.
+        depth: maximum number of nested levels.
     """
     for value in values:
         kind = type(value)
@@ -166,7 +170,7 @@ def is_plain(values: Iterable[Any], depth: int) -> bool:
 
 
 def _has_ascii_keys(values: Iterable[Any]) -> bool:
-    """Return whether all keys are ASCII. The depth has been limited before."""
+    """Return whether all keys are ASCII. The caller has checked the depth of the values."""
     for value in values:
         if type(value) is dict:
             if not all(map(str.isascii, value)) or not _has_ascii_keys(value.values()):

@@ -1,4 +1,4 @@
-"""Append engine of all chains, with one appender per chain and group commit, and the audit log port on top of it."""
+"""Log that appends records to all chains, with one appender for each chain, and the adapter for audit events."""
 
 import asyncio
 import contextvars
@@ -21,22 +21,22 @@ MAX_QUEUED_BYTES: Final = 64_000_000
 KNOWN_TIPS: Final = 1_000
 _RUN_ID_BYTES: Final = 12
 _FIRST_NUMBER: Final = 10**11
-"""Numbers from here on have the same length, so that they sort as text."""
+"""First number of an append id. All later numbers have the same length, so that they sort as text."""
 
 
 class ChainLog:
     """Appends records to chains.
 
-    Appends that arrive while a batch of the same chain is in progress form the next batch. An append whose caller is
-    cancelled before it was sent to the store is dropped; later, it completes without the caller.
+    Appends that arrive while a batch of the same chain is being stored form the next batch. If a caller is cancelled
+    before its append is sent to the store, the append is dropped. If it is cancelled later, the append completes.
 
     Args:
         store: store of the chains.
         workspace: returns the workspace's id, which is part of each genesis hash.
         clock: returns the current time.
         jitter: returns a number from 0 to 1, for backoff.
-        give_up_seconds: time limit of attempts after conflicts and unknown outcomes.
-        max_queued_bytes: canonical bytes that may wait in this process; further appends are rejected.
+        give_up_seconds: time limit for retries of a batch after conflicts and unknown outcomes.
+        max_queued_bytes: maximum sum of canonical bytes that wait in this process; further appends are rejected.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class ChainLog:
             draft: content of the record.
             append_id: unique in the chain: repeating an id returns the stored record. Empty for an append that is
                 certainly new.
-            check: runs in each attempt and raises to reject the append. Records that it reads are current when the
-                record is stored, since any append in between fails the attempt.
-            exclusive: a batch has at most one append with the same text, so that ``check`` sees the others.
+            check: called before each attempt; raises an error to reject the append. If another record is appended after
+                the check, the attempt fails and the check is called again.
+            exclusive: appends with the same text are stored in different batches, so that ``check`` can read the others.
 
         Raises:
             WorkspaceError: UNAVAILABLE: ``PROVENANCE_UNAVAILABLE`` if nothing was stored, ``PROVENANCE_BUSY`` if too
@@ -109,11 +109,11 @@ class ChainLog:
         await self._store.close()
 
     def _new_id(self) -> str:
-        """Return an append id. Ids of one process sort together, which avoids random writes to an index."""
+        """Return a new append id. The ids of one process sort together, which avoids random writes to an index."""
         return self._run_id + str(next(self._numbers))
 
     def _get_or_start_appender(self, chain: ChainKey, workspace: str) -> Appender:
-        """Return the chain's appender, and start it if no other request has done so."""
+        """Return the chain's appender; create and start it if it does not exist yet."""
         appender = self._appenders.get(chain)
         if appender is None:
             appender = self._appenders[chain] = Appender(
@@ -148,7 +148,7 @@ class EventLog:
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Append one event, or return the stored record of this append id."""
+        """Append one event; if the append id is stored already, return its record instead."""
         appended = await self.write(ChainKey(target, scope_key), user_id, event, append_id=append_id)
         return parse_record(appended.record.canonical, appended.record.hash)
 

@@ -1,4 +1,7 @@
-"""Search for decisions about amendments by content of records, since the filter fields alone can be edited."""
+"""Search for decisions about amendments.
+
+The content of records is searched, too, because an attacker can edit the filter fields alone.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -11,7 +14,7 @@ from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, DecisionL
 from shared.provenance.records import project_record
 
 READ_AT_MOST: Final = 5_000
-"""Maximum number of records to read for their content if the store finds decisions by filter fields only."""
+"""Maximum number of records whose content is read if the store finds decisions by filter fields only."""
 
 _FIND_AT_ONCE: Final = 100
 _PAGE_RECORDS: Final = 1_000
@@ -26,7 +29,7 @@ class FoundDecisions:
     Attributes:
         by_amendment: RecordIDs of decided amendments, each with its first decision.
         seen_to: last sequence whose content was read; 0 if the store finds decisions by content.
-        is_complete: whether the chain has no records after that sequence.
+        is_complete: whether the search covered the whole chain: no record follows after ``seen_to``.
     """
 
     by_amendment: Mapping[str, ChainRecord]
@@ -35,14 +38,14 @@ class FoundDecisions:
 
 
 def parse_content(record: ChainRecord) -> dict[str, Any] | None:
-    """Return the content of a record; None if its digest or its RecordID does not match."""
+    """Parse a record's content; return None if it does not match the stored Hash or the position."""
     value = parse_if_canonical(record.canonical)
     sound = type(value) is dict and digest(record.canonical) == record.hash
     return value if sound and value.get("RecordID") == record_id(record.sequence) else None
 
 
 def has_matching_filter_fields(record: ChainRecord) -> bool:
-    """Return whether a record is valid by itself and its filter fields match its content."""
+    """Return whether a record matches its Hash and position, and its filter fields equal its content."""
     content = parse_content(record)
     return content is not None and project_record(content) == dict(record.projection)
 
@@ -50,7 +53,7 @@ def has_matching_filter_fields(record: ChainRecord) -> bool:
 def decided_amendment_id(record: ChainRecord) -> str:
     """Return the RecordID of the amendment that a record decides, or an empty string.
 
-    If the content is unreadable, the filter field counts.
+    If the content cannot be parsed, the filter field ``AmendmentID`` is returned.
     """
     value = parse_if_canonical(record.canonical)
     if type(value) is not dict:
@@ -60,7 +63,11 @@ def decided_amendment_id(record: ChainRecord) -> str:
 
 
 async def look_up_decisions(store: ChainStore, chain: ChainKey, amendments: Sequence[str]) -> dict[str, ChainRecord]:
-    """Return the decisions about some amendments, by content if the store supports it, otherwise by filter field."""
+    """Find decisions about amendments by content, if the store supports it; otherwise by filter field.
+
+    Returns:
+        The first decision about each amendment that has one, by the RecordID of the amendment.
+    """
     found: list[ChainRecord] = []
     for start in range(0, len(amendments), _FIND_AT_ONCE):
         batch = amendments[start : start + _FIND_AT_ONCE]
@@ -74,14 +81,14 @@ async def look_up_decisions(store: ChainStore, chain: ChainKey, amendments: Sequ
 async def find_decisions(
     store: ChainStore, chain: ChainKey, amendments: Sequence[str], after: int = 0
 ) -> FoundDecisions:
-    """Return the decisions about some amendments.
+    """Find the first decision about each of some amendments.
 
     Args:
         store: store of the chain. If it finds records by filter fields only, the content of up to :data:`READ_AT_MOST`
             records after the first amendment is read, too.
         chain: the scope's chain of amendments.
-        amendments: their RecordIDs.
-        after: sequence after which to start reading.
+        amendments: RecordIDs of the amendments.
+        after: skip the content of records up to this sequence; an earlier search has covered it.
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
@@ -100,7 +107,7 @@ async def find_decisions(
 async def _read_decisions(
     store: ChainStore, chain: ChainKey, amendments: frozenset[str], start: int
 ) -> tuple[list[ChainRecord], int, bool]:
-    """Return the decisions by content, the last sequence that was read, and whether no record follows."""
+    """Read records after ``start``; return the decisions, the last sequence read, and whether the chain ends there."""
     found: list[ChainRecord] = []
     after = start
     while after < start + READ_AT_MOST:

@@ -1,4 +1,7 @@
-"""Hash rule of chains, in the standard library alone because offline verification uses it, too."""
+"""Rules for the hashes, RecordIDs and times of records.
+
+This module needs only the standard library, because offline verification uses it, too.
+"""
 
 import hashlib
 import re
@@ -13,7 +16,7 @@ SAFE_INTEGER: Final = 2**53 - 1
 MAX_DEPTH: Final = 128
 """Maximum nesting of a record, including itself. Requests have up to 100 levels."""
 TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
-"""Members that hold a record's time; each kind of record has one of them."""
+"""Members that contain a record's time; each kind of record has one of them."""
 ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
 _UNRENAMED: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
 _TIME_LENGTH: Final = len("2026-01-05T08:00:00.000000Z")
@@ -22,7 +25,7 @@ DAY_OF_ANY_MONTH: Final = re.compile(
 )
 """Fast pattern of record times on the days that every month has."""
 _FIRST_WITH_EXPONENT: Final = 10**21
-"""RFC 8785 writes doubles from here on with an exponent."""
+"""RFC 8785 writes doubles from this number on with an exponent."""
 
 
 def genesis_hash(workspace: str, target: str, scope_key: str = "") -> str:
@@ -42,19 +45,19 @@ def record_id(sequence: int) -> str:
 
 
 def sequence_from_record_id(text: object) -> int | None:
-    """Return the sequence number of a well-formed RecordID, otherwise None."""
+    """Return the sequence number of a RecordID; None if the RecordID is malformed."""
     well_formed = isinstance(text, str) and len(text) == RECORD_ID_DIGITS and text.isascii() and text.isdigit()
     return int(str(text)) if well_formed else None
 
 
 def record_time(record: Mapping[str, Any]) -> str:
-    """Return the time of any kind of record, or an empty string. It never decreases along a chain."""
+    """Return the time of a record of any kind; an empty string if it has none."""
     time = next((record[name] for name in TIMES if name in record), "")
     return time if isinstance(time, str) else ""
 
 
 def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the filter fields of a record, with actor and time as ``UserID`` and ``Timestamp``."""
+    """Return the filter fields of a record of any kind, with its actor as ``UserID`` and its time as ``Timestamp``."""
     fields = {name: record[name] for name in _UNRENAMED if name in record}
     for actor in ACTORS:
         if actor in record:
@@ -68,7 +71,7 @@ def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
-    """Return the reason for a record whose filter fields are not text, or an empty string."""
+    """Describe the filter fields of a record that are not text; return an empty string if all are text."""
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
     return f"filter fields of {here} are not text: {', '.join(names)}" if names else ""
 
@@ -86,7 +89,7 @@ def is_time(text: str) -> bool:
 
 
 def describe_invalid_time(here: str) -> str:
-    """Return the reason for a record whose time has another format."""
+    """Describe the fault of a record whose time does not have the format of :func:`is_time`."""
     return f"the time of {here} does not have the format 2026-01-05T08:00:00.000000Z"
 
 
@@ -107,7 +110,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def describe_earlier_time(here: str, before: int) -> str:
-    """Return the reason for a record whose time is earlier than that of a sequence."""
+    """Describe the fault of a record whose time is earlier than the time of the record at the sequence ``before``."""
     return f"the time of {here} is earlier than the time of {record_id(before)}"
 
 
@@ -117,11 +120,11 @@ def digest(canonical: bytes) -> str:
 
 
 def parse_json_integer(text: str) -> Any:
-    """Return the number of an integer literal in a record: a float beyond ±(2^53-1) if a float is written so.
+    """Parse an integer literal of a record. Beyond ±(2^53-1), it becomes a float if it is the exact form of a float.
 
     RFC 8785 writes doubles up to 1e21 without an exponent, so 1e20 is written as an integer. The service rejects
-    integers beyond ±(2^53-1), so such a literal can only be a float. Digits that no float has remain an integer, which
-    has no canonical form. Pass this function as ``parse_int`` to :func:`json.loads`.
+    integers beyond ±(2^53-1), so such a literal can only be a float. An integer that is not exactly a double
+    stays an int, and is later rejected as not canonical. Pass this function as ``parse_int`` to :func:`json.loads`.
     """
     number = int(text)
     if abs(number) <= SAFE_INTEGER or abs(number) >= _FIRST_WITH_EXPONENT:

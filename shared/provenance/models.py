@@ -1,4 +1,4 @@
-"""Request bodies: events, amendments and rejections. Server-owned and unlisted members are dropped."""
+"""Request bodies: events, amendments and rejections. Unknown members, and those that the server sets, are ignored."""
 
 from functools import cache
 from typing import Annotated, Any, Final
@@ -12,13 +12,13 @@ SCOPE: Final = {"type": "string", "minLength": 1, "maxLength": MAX_SCOPE_CHARACT
 ScopeKey = Annotated[str | None, WithJsonSchema({"anyOf": [SCOPE, {"type": "null"}]})]
 """A scope; null means no scope."""
 RequiredScopeKey = Annotated[str | None, WithJsonSchema(SCOPE)]
-"""A required scope; its absence has its own error code."""
+"""A required scope. If it is missing, the error code is ``SCOPE_KEY_REQUIRED``."""
 
 type Text = Annotated[str, StringConstraints(strict=True, min_length=1)]
 
 
 class Body(BaseModel):
-    """Request body that drops unlisted members, which must have a canonical form nonetheless."""
+    """Request body. Unknown members are ignored, but must be valid canonical JSON."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore", strict=True)
 
@@ -37,7 +37,7 @@ def _list_members(model: type[Body]) -> frozenset[str]:
 
 
 class EventBody(Body):
-    """An audit event; null optional members count as absent."""
+    """Audit event; an optional member with the value null counts as absent."""
 
     action_type: Text = Field(alias="ActionType")
     entity_type: Text = Field(alias="EntityType")
@@ -50,7 +50,7 @@ class EventBody(Body):
     scope_key: ScopeKey = Field(None, alias="ScopeKey")
 
     def to_event(self) -> dict[str, Any]:
-        """Return the members of the event without absent ones."""
+        """Return the members that the event contains, without ``ScopeKey``."""
         return self.model_dump(by_alias=True, exclude={"scope_key"}, exclude_none=True)
 
 

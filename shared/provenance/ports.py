@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 class Target(StrEnum):
-    """Containers of audit records. The first two hold one chain of the workspace, the others one chain per scope."""
+    """Containers of audit records. The first two have one chain for the workspace, the others one for each scope."""
 
     PLATFORM_CONFIG = "PlatformConfig"
     ACCESS_CONTROL = "AccessControl"
@@ -40,7 +40,7 @@ class AuditLog(Protocol):
 
 
 class ChainKey(NamedTuple):
-    """Identity of one chain of the workspace. It is a tuple because each append looks its chain up.
+    """Key of one chain of the workspace. It is a named tuple, because tuples are fast dictionary keys.
 
     Attributes:
         target: container of the chain.
@@ -59,7 +59,7 @@ class Tip:
         sequence: sequence of the last record; 0 if the chain is empty.
         hash: ``Hash`` of the last record; empty if the chain is empty.
         timestamp: time of the last record, RFC 3339 in UTC with microseconds; empty if the chain is empty.
-        token: opaque token of the store, for instance segment and ETag; empty if there is no head item.
+        token: opaque token of the store, for instance segment and ETag of the head item; empty if there is no head item.
     """
 
     sequence: int = 0
@@ -69,14 +69,14 @@ class Tip:
 
 
 class ChainRecord(NamedTuple):
-    """A record as stored. It is a tuple because verification creates millions of them.
+    """Record as it is stored. It is a named tuple, because verification creates millions of them.
 
     Attributes:
-        sequence: position in the chain, from 1. It is the store's key and does not depend on ``canonical``.
+        sequence: position in the chain, from 1. It is the key in the store, not a part of ``canonical``.
         canonical: RFC 8785 bytes of the record without ``Hash``.
         hash: lowercase hex SHA-256 of these bytes.
         append_id: unique in its chain; never returned to callers.
-        projection: filter fields by the names of :data:`PROJECTED`, without absent ones.
+        projection: filter fields that the record has, by the names of :data:`PROJECTED`.
     """
 
     sequence: int
@@ -96,7 +96,10 @@ PROJECTED = (
     "Status",
     "AmendmentID",
 )
-"""Names of the filter fields. ``UserID`` and ``Timestamp`` hold the actor and the time of every kind of record."""
+"""Names of the filter fields: members of a record that are stored a second time, for queries.
+
+``UserID`` and ``Timestamp`` are the actor and the time in every kind of record.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ class RecordPage:
 
     Attributes:
         records: records of the page.
-        more: whether further matches follow; a page with further matches has at least one record.
+        more: whether another page follows; if so, this page has at least one record.
         scanned: number of records that the store read, including skipped ones and the one that sets ``more``.
     """
 
@@ -136,7 +139,7 @@ class RecordPage:
 
 
 class Lookup(StrEnum):
-    """Keys by which :meth:`ChainStore.find` finds records."""
+    """Fields by which :meth:`ChainStore.find` finds records."""
 
     APPEND_ID = "AppendID"
     AMENDMENT_ID = "AmendmentID"
@@ -147,21 +150,21 @@ class TipMovedError(Exception):
 
 
 class OutcomeUnknownError(Exception):
-    """The store cannot say if the batch was written. Read the tip and look up the append ids before a retry.
+    """It is unknown whether the batch was written. Read the tip and look up the append ids before a retry.
 
-    A store also raises it if the batch may still be written later. The retry has the same expected tip, so the store
-    rejects one of both.
+    A store also raises it if the batch may still be written later. The retry expects the same tip, so the store accepts
+    only one of the two writes.
     """
 
 
 class ChainStore(Protocol):
-    """Store of chains: create-only records, and one head item per chain that is replaced together with them.
+    """Store of chains. Records are never changed; each append also replaces the chain's head item in the same step.
 
-    A read returns every append that was acknowledged before the read began (in Cosmos DB: strong consistency or
-    bounded staleness with a single write region). Scope keys are any text; adapters encode them where ids are limited.
-    A record has up to 1,500,000 canonical bytes, and the weight of each of them must fit in a batch. Unless documented
+    A read returns every record whose append was acknowledged before the read began. (Cosmos DB: strong consistency, or
+    bounded staleness with a single write region.) Scope keys are any text; adapters encode them if ids are restricted.
+    A record has up to 1,500,000 canonical bytes, and every such record must fit in a batch. Unless documented
     otherwise, methods raise ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` if the store does not
-    respond; nothing was written then.
+    respond and nothing was written.
 
     Attributes:
         max_batch_records: maximum number of records in one append.
@@ -175,22 +178,22 @@ class ChainStore(Protocol):
     def max_batch_weight(self) -> int: ...  # noqa: D102
 
     def weight(self, canonical: bytes) -> int:
-        """Return an upper bound of the bytes that a record takes in a batch, including escapes and filter fields."""
+        """Return the maximum number of bytes that a record takes in a batch, including escapes and filter fields."""
         ...
 
     async def provision(self, chain: ChainKey) -> None:
-        """Prepare the store for the first append of a chain. It may take long, is idempotent, and creates no head item.
+        """Prepare the store for a chain's first append. This may take long, may be repeated, and creates no head item.
 
-        The appender calls it before an append while the tip's sequence is 0.
+        The appender calls it before each append while the chain is empty.
         """
         ...
 
     async def tip(self, chain: ChainKey) -> Tip:
-        """Return the content of the head item in constant time; ``Tip()`` for an empty chain."""
+        """Return the content of the chain's head item in constant time; ``Tip()`` for an empty chain."""
         ...
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
-        """Write records and their new head item durably, all or nothing.
+        """Write records and the new head item durably, all or nothing.
 
         Args:
             chain: chain to append to.
@@ -202,8 +205,8 @@ class ChainStore(Protocol):
 
         Raises:
             TipMovedError: if the head item changed, or one of the sequences or append ids exists.
-            OutcomeUnknownError: if a timeout or dropped connection follows the request.
-            WorkspaceError: UNAVAILABLE if nothing was written and an immediate retry is pointless.
+            OutcomeUnknownError: if the request timed out or its connection was lost.
+            WorkspaceError: UNAVAILABLE if nothing was written and an immediate retry cannot help.
         """
         ...
 
@@ -213,7 +216,7 @@ class ChainStore(Protocol):
         Records with the same sequence, which only forgery creates, are in the same page.
 
         Args:
-            chain: chain to read; an empty page for an unknown one.
+            chain: chain to read; for a chain that does not exist, the page is empty.
             after: return records with a higher sequence only.
             limit: maximum number of records, at least 1.
             max_bytes: stop after this number of canonical bytes; the first record is returned at any length.
@@ -221,7 +224,7 @@ class ChainStore(Protocol):
         ...
 
     async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
-        """Return the stored ``Hash`` of up to ``limit`` records with a higher sequence than ``after``, ascending."""
+        """Return the stored ``Hash`` of the next ``limit`` records after the sequence ``after``, in order."""
         ...
 
     async def scan(
@@ -237,23 +240,23 @@ class ChainStore(Protocol):
         """Return matching records in order of sequence.
 
         Args:
-            chain: chain to read; an empty page for an unknown one.
+            chain: chain to read; for a chain that does not exist, the page is empty.
             filters: conditions on the records.
             newest_first: descending order, otherwise ascending.
             offset: number of matches to skip.
             limit: maximum number of records, at least 1.
             max_bytes: stop after this number of canonical bytes; the first record is returned at any length. The store
-                may also return fewer records than ``limit`` for its own reasons: only ``more`` shows if the end was
+                may also return fewer records than ``limit`` for other reasons; only ``more`` shows whether the end was
                 reached. The caller requests the next page with a narrower range of sequences.
         """
         ...
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Return the records of the whole chain that have one of at most 100 append ids or AmendmentIDs."""
+        """Find records of the whole chain by their append ids or AmendmentIDs, at most 100 values."""
         ...
 
     def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
-        """Yield each chain whose last record has the timestamp ``changed_from`` or a later one, in any order."""
+        """Yield the chains whose last record is not older than ``changed_from``, with their tips, in any order."""
         ...
 
     async def close(self) -> None:
@@ -262,7 +265,7 @@ class ChainStore(Protocol):
 
 
 type Row = tuple[int, Any, str, bytes]
-"""A record without its append id: sequence, canonical, hash, and the values of :data:`PROJECTED` as a JSON array.
+"""Record without its append id: sequence, canonical, hash, and the values of :data:`PROJECTED` as a JSON array.
 
 The array has no spaces, null for an absent value, and a number if the stored value is not text.
 """
@@ -270,20 +273,20 @@ The array has no spaces, null for an absent value, and a number if the stored va
 
 @runtime_checkable
 class RowStreams(Protocol):
-    """Optional port of a chain store: streams rows to verification without creating a record for each.
+    """Optional port of a chain store: passes rows to the verification without creating a record object for each row.
 
     docs/adr/0027 says why Cosmos DB does not need it.
     """
 
     async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
-        """Pass the rows of a window to a function that runs outside the event loop and may stop early.
+        """Pass the rows of a range of sequences to a function outside the event loop. The function may stop early.
 
         Args:
-            chain: chain to read; no rows for an unknown one.
+            chain: chain to read; a chain that does not exist has no rows.
             first: lowest sequence, inclusive.
-            last: highest sequence, inclusive. The window is read consistently and in constant memory.
+            last: highest sequence, inclusive. The range is read from one snapshot and in constant memory.
             work: receives the rows by ascending sequence, exactly as stored. It is called again from the first row if
-                a row turns out to be unreadable.
+                a row cannot be decoded.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.
@@ -299,11 +302,13 @@ class DecisionLookup(Protocol):
     """
 
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
-        """Return the records about amendments, found by content or filter field, in any order and possibly repeated.
+        """Find the records that name one of these amendments, in their content or filter field.
+
+        The records are in any order; a record may be returned twice.
 
         Args:
             chain: a scope's chain of amendments.
-            amendments: at most 100 RecordIDs of amendments.
+            amendments: RecordIDs of the amendments, at most 100.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.
@@ -313,20 +318,22 @@ class DecisionLookup(Protocol):
 
 @runtime_checkable
 class MisplacedRecords(Protocol):
-    """Optional port of a chain store that can hold forged records at invalid sequences: fractions, zero, text.
+    """Optional port of a chain store that can contain misplaced records.
 
-    No other method returns them. An append is rejected while such a record is past the end or before the first record.
+    A misplaced record is a forged record that is stored at an invalid sequence: a fraction, zero, a negative number or
+    text. No other method returns it. Appends are rejected while such a record is past the end or before the first
+    record.
     docs/adr/0027 says why Cosmos DB does not need it.
     """
 
     async def find_misplaced(self, chain: ChainKey) -> int | None:
-        """Return the sequence that follows the first misplaced record, or None.
+        """Find the first misplaced record and return the next valid sequence after it; None if there is none.
 
         Args:
-            chain: chain to search; None for an unknown one.
+            chain: chain to search; a chain that does not exist has no records.
 
         Returns:
-            A sequence from 1; beyond the highest possible sequence for a record that sorts after all others.
+            A sequence, at least 1. If the misplaced record sorts after all others, it is past the highest valid one.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.
@@ -336,20 +343,20 @@ class MisplacedRecords(Protocol):
 
 @runtime_checkable
 class OrphanRecords(Protocol):
-    """Optional port of a chain store whose records can only be found through the head item.
+    """Optional port of a chain store: finds orphans, records that cannot be reached through a head item.
 
     docs/adr/0027 says why Cosmos DB does not need it.
     """
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
-        """Return up to 100 records that may be the earliest of this chain but cannot be reached through its head item.
+        """Return up to 100 records that may belong to this chain but cannot be reached through its head item.
 
-        These are the records with its genesis hash. For a chain without a head item, records without any head item
-        that are not the first record of a chain are included, since only their content may show their chain.
+        These are the records that contain the chain's genesis hash. If the chain has no head item, records are included
+        that belong to no head item and are not the first record of a chain: only their content can show their chain.
 
         Args:
             chain: chain to search. If it has a head item, only records without a head item are returned.
-            genesis: its genesis hash.
+            genesis: genesis hash of the chain.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.

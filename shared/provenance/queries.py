@@ -17,7 +17,7 @@ MAX_LIMIT: Final = 1_000
 DEFAULT_EXPORT_LIMIT: Final = 10_000
 MAX_EXPORT_LIMIT: Final = 100_000
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
-"""Maximum size of one reply in bytes; ``has_more`` shows that records were cut off."""
+"""Maximum size of one reply in bytes; a larger result is cut, and ``has_more`` is true."""
 
 _PAGE_RECORDS: Final = 1_000
 _PAGE_BYTES: Final = 8_000_000
@@ -31,7 +31,7 @@ class AuditQueryResult:
     Attributes:
         records: records in the requested order.
         scanned: number of records that were read.
-        has_more: whether further matches of the same filters follow.
+        has_more: whether more records match than were returned.
         damaged: RecordIDs of damaged records, which are replaced by placeholders.
     """
 
@@ -41,7 +41,7 @@ class AuditQueryResult:
     damaged: Sequence[str] = ()
 
     def to_json_array(self) -> bytes:
-        """Return the records as a JSON array, each as stored, with its Hash."""
+        """Return the JSON array of the records. Each has its stored members and its Hash."""
         return b"[%b]" % b",".join(record_to_json(record) for record in self.records)
 
 
@@ -52,7 +52,7 @@ async def query(
 
     Args:
         store: store of the chain.
-        chain: chain to query; no records for an unknown one.
+        chain: chain to query; a chain that does not exist has no records.
         filters: conditions on the records.
         limit: maximum number of records, clamped to :data:`MAX_LIMIT`.
         offset: number of matches to skip.
@@ -68,21 +68,21 @@ async def export(
     limit: int = DEFAULT_EXPORT_LIMIT,
     weigh: Callable[[ChainRecord], int] | None = None,
 ) -> AuditQueryResult:
-    """Return the oldest matching records, oldest first, up to 64 MiB of body.
+    """Return the oldest matching records, oldest first, as far as they fit in a reply of 64 MiB.
 
     Args:
         store: store of the chain.
-        chain: chain to export; no records for an unknown one.
+        chain: chain to export; a chain that does not exist has no records.
         filters: conditions on the records.
         limit: maximum number of records, clamped to :data:`MAX_EXPORT_LIMIT`.
-        weigh: returns the size of a record in the body in bytes; JSON by default.
+        weigh: returns the number of bytes that a record takes in the reply; by default, its size as JSON.
     """
     most = min(limit, MAX_EXPORT_LIMIT)
     return await collect(store, chain, filters, newest_first=False, limit=most, weigh=weigh or measure_json)
 
 
 def measure_json(record: ChainRecord) -> int:
-    """Return the size of a record in a JSON array in bytes."""
+    """Return the number of bytes that a record takes in a JSON array."""
     return len(record.canonical) + len(record.hash) + len(',"Hash":"",')
 
 
@@ -96,7 +96,7 @@ async def collect(
     offset: int = 0,
     weigh: Callable[[ChainRecord], int] = measure_json,
 ) -> AuditQueryResult:
-    """Return the first ``limit`` matches after ``offset``, or fewer if the body is full."""
+    """Return up to ``limit`` matches after the first ``offset``; fewer if the reply reaches its maximum size."""
     records: list[ChainRecord] = []
     size, scanned, more = _FRAME, 0, False
     async for page, read, following in iterate_pages(
@@ -115,7 +115,7 @@ async def collect(
 
 
 async def build_result(records: Sequence[ChainRecord], scanned: int, *, has_more: bool) -> AuditQueryResult:
-    """Return records as a result in which damaged ones are replaced by placeholders."""
+    """Return a query result with these records; placeholders replace the damaged ones."""
 
     def convert() -> AuditQueryResult:
         normalized = [normalize_record(record) for record in records]
@@ -138,7 +138,7 @@ async def iterate_pages(
     offset: int = 0,
     most: int = _PAGE_RECORDS,
 ) -> AsyncIterator[tuple[Sequence[ChainRecord], int, bool]]:
-    """Yield the matches in pages: records, number of records read, and whether more follow.
+    """Yield the matching records in pages: the records, the number of records read, and whether another page follows.
 
     Args:
         store: store of the chain.
@@ -162,19 +162,20 @@ async def iterate_pages(
 
 
 MAX_CHAIN: Final = 1_000
-"""Maximum number of records in an entity's amendments."""
+"""Maximum number of amendments and decisions that are returned for one entity."""
 
 
 @dataclass(frozen=True, slots=True)
 class AmendmentFilters:
-    """Conditions on amendments and decisions; empty members are ignored.
+    """Conditions of a query for amendments and decisions; an empty condition matches every record.
 
     Attributes:
         entity_id: entity of amendments and decisions.
         entity_type: type of this entity.
         reason_category: reason category of amendments.
         amended_by: author of amendments.
-        status: pending: amendments without a decision; other states: amendments and decisions stored with that Status.
+        status: pending matches amendments without a decision; another state matches amendments and decisions that are
+            stored with this Status.
         window: range of dates (AmendedAt, or the time of a decision) and sequences.
     """
 
@@ -186,7 +187,7 @@ class AmendmentFilters:
     window: Filters = field(default_factory=Filters)
 
     def to_filters(self) -> Filters:
-        """Return filters for the store, which do not exclude decided amendments."""
+        """Return the filters for the store. They do not exclude amendments that have a decision."""
         named = {
             "EntityID": self.entity_id,
             "EntityType": self.entity_type,
@@ -205,7 +206,7 @@ class AmendmentFilters:
 async def query_amendments(
     store: ChainStore, chain: ChainKey, wanted: AmendmentFilters, *, limit: int = DEFAULT_LIMIT, offset: int = 0
 ) -> AuditQueryResult:
-    """Return amendments and decisions, newest first; arguments as of :func:`query`."""
+    """Return matching amendments and decisions, newest first; see :func:`query` for the arguments."""
     if wanted.status is not AmendmentState.PENDING:
         return await query(store, chain, wanted.to_filters(), limit=limit, offset=offset)
     return await _query_pending(store, chain, wanted.to_filters(), min(limit, MAX_LIMIT), offset)
@@ -223,8 +224,8 @@ async def query_entity_amendments(store: ChainStore, chain: ChainKey, entity_id:
     decisions = (await look_up_decisions(store, chain, originals)).items()
     missed = [
         one
-        for of, one in decisions
-        if decided_amendment_id(one) == of and one.sequence not in present and one.sequence < last
+        for amendment, one in decisions
+        if decided_amendment_id(one) == amendment and one.sequence not in present and one.sequence < last
     ]
     return await _merge_results(answer, missed) if missed else answer
 

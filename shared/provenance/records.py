@@ -67,7 +67,7 @@ _REQUIRED_EVENT_FIELDS: Final = ("ActionType", "EntityType", "EntityID")
 _BREAKS_JSON: Final = re.compile(r"[^ !#-\[\]-~]")
 _LINKS: Final = ("PreviousHash", "RecordID")
 _SLOT: Final = uuid.uuid4().hex
-"""Placeholder of links in drafts. It is random, so that no caller's text contains it."""
+"""Placeholder for time, RecordID and PreviousHash in drafts. It is random, so that no caller's text contains it."""
 _QUOTED_SLOT: Final = orjson.dumps(_SLOT)
 _LINKS_LONGER: Final = 8
 _KNOWN_AUTHORS: Final = 1_000
@@ -79,47 +79,47 @@ _LINKS_BYTES: Final = len(_PLACE + _TIME) + 66 + 14 + 29
 
 
 class RecordDraft(NamedTuple):
-    """A record without its position, time and links.
+    """Record without its time, RecordID and PreviousHash, which sealing inserts between four parts of its text.
 
     Attributes:
-        before: RFC 8785 bytes before the first of three values: the time and the two links.
-        between: bytes between the first value and the second.
-        behind: bytes between the second value and the third.
-        after: bytes after the third value.
-        time_first: whether the time precedes the links, as AmendedAt and ApprovedAt do.
+        part_1: RFC 8785 bytes before the first inserted value.
+        part_2: bytes between the first inserted value and the second.
+        part_3: bytes between the second inserted value and the third.
+        part_4: bytes after the third inserted value.
+        time_first: whether the time is the first of the three values, as with AmendedAt and ApprovedAt; else the last.
         projection: filter fields without ``Timestamp``.
         size: maximum number of canonical bytes of the record.
     """
 
-    before: bytes
-    between: bytes
-    behind: bytes
-    after: bytes
+    part_1: bytes
+    part_2: bytes
+    part_3: bytes
+    part_4: bytes
     time_first: bool
     projection: Mapping[str, str]
     size: int
 
 
 def draft_record(body: Mapping[str, Any], time_field: str = "Timestamp") -> RecordDraft:
-    """Return a canonical draft, so that sealing only joins bytes and cannot fail.
+    """Return a draft in canonical form. Sealing it only joins bytes and cannot fail.
 
     Args:
         body: the record without RecordID, time, PreviousHash and Hash; names are ASCII.
         time_field: member for the time of the append.
 
     Raises:
-        WorkspaceError: INVALID naming the member without canonical form; TOO_LARGE ``RECORD_TOO_LARGE``.
+        WorkspaceError: INVALID with the name of the member that has no canonical form; TOO_LARGE ``RECORD_TOO_LARGE``.
     """
     text = canonical_value({**body, **dict.fromkeys((*_LINKS, time_field), _SLOT)}, "")
     size = len(text) + _LINKS_LONGER
     if size > MAX_RECORD_BYTES:
         raise _too_large_error(size)
-    before, between, behind, after = text.split(_QUOTED_SLOT)
-    return RecordDraft(before, between, behind, after, time_field < _LINKS[0], project_record(body), size)
+    parts = text.split(_QUOTED_SLOT)
+    return RecordDraft(*parts, time_field < _LINKS[0], project_record(body), size)
 
 
 def draft_event(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
-    """Return an event as a draft without absent and null optional fields.
+    """Return the draft of an event. Optional members that are absent or null are not stored.
 
     Args:
         user_id: acting principal.
@@ -144,48 +144,51 @@ def draft_event(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
 
 
 def seal_record(draft: RecordDraft, sequence: int, timestamp: str, previous_hash: str, append_id: str) -> ChainRecord:
-    """Return the record of a draft at a position of a chain.
+    """Seal a draft: return it as the record at a position of a chain, with its Hash.
 
     Args:
         draft: content of the record.
         sequence: position in the chain, from 1.
         timestamp: RFC 3339 text in UTC with microseconds.
-        previous_hash: ``Hash`` of the record before, or the chain's genesis hash.
+        previous_hash: ``Hash`` of the previous record, or the chain's genesis hash.
         append_id: id of the append, stored with the record.
     """
-    before, between, behind, after, time_first, projected, _ = draft
+    part_1, part_2, part_3, part_4, time_first, projected, _ = draft
     time, link, place = orjson.dumps(timestamp), orjson.dumps(previous_hash), b'"%012d"' % sequence
     first, second, third = (time, link, place) if time_first else (link, place, time)
-    canonical = b"".join((before, first, between, second, behind, third, after))
+    canonical = b"".join((part_1, first, part_2, second, part_3, third, part_4))
     hashed = sha256(canonical).hexdigest()
     return ChainRecord(sequence, canonical, hashed, append_id, {**projected, "Timestamp": timestamp})
 
 
 def build_event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event as a record without its links, with the same members as :func:`draft_event`."""
+    """Return an event's record without ``PreviousHash`` and ``Hash``.
+
+    Its other members equal those of :func:`draft_event`.
+    """
     return {"RecordID": record_id(sequence), "Timestamp": timestamp, "UserID": user_id, **_event_members(event)}
 
 
 def damaged_record_error(sequence: int) -> WorkspaceError:
-    """Return the error of an operation that requires a record which is damaged in the store."""
+    """Return the error of an operation that requires a record that is damaged in the store."""
     detail = f"Record {record_id(sequence)} is damaged in the store; verify the chain."
     return WorkspaceError(Kind.CONFLICT, "RECORD_DAMAGED", detail, recordId=record_id(sequence))
 
 
 def parse_record(canonical: bytes, stored_hash: str) -> dict[str, Any]:
-    """Return a stored record in the form of replies."""
+    """Parse a stored record and add its ``Hash``, as in replies."""
     record: dict[str, Any] = parse_canonical(canonical)
     record["Hash"] = stored_hash
     return record
 
 
 def record_to_json(record: ChainRecord) -> bytes:
-    """Return a stored record in the form of replies as JSON text, without parsing it."""
+    """Return a stored record with its ``Hash`` as the JSON text of replies, without parsing it."""
     return b'%b,"Hash":"%b"}' % (record.canonical[:-1], record.hash.encode())
 
 
 def normalize_record(record: ChainRecord) -> ChainRecord | None:
-    """Return a record that all JSON parsers read alike, or None if the stored text is not a record.
+    """Return a record in a form that all JSON parsers read equally; None if the stored text is not a record.
 
     A record that is not in canonical form is converted to it; its values are the same.
     """
@@ -200,7 +203,8 @@ def normalize_record(record: ChainRecord) -> ChainRecord | None:
 def build_placeholder(record: ChainRecord) -> ChainRecord:
     """Return the placeholder of a record that :func:`normalize_record` rejects.
 
-    It has ``Damaged`` true, the RecordID, the stored Hash, and the stored text. No digest matches it.
+    The placeholder contains ``Damaged`` true, the RecordID and the stored text. Its Hash is the stored one, which does
+    not match its content.
     """
     content = record.canonical.decode("utf-8", "replace")
     members = {"Content": content, "Damaged": True, "RecordID": record_id(record.sequence)}
@@ -208,7 +212,7 @@ def build_placeholder(record: ChainRecord) -> ChainRecord:
 
 
 def _is_unambiguous(text: bytes) -> bool:
-    """Return whether text is certainly a record that all JSON parsers read alike; False requires a closer check."""
+    """Return whether text is a record that all JSON parsers read equally; if False, it may still be such a record."""
     try:
         value = orjson.loads(text)
         # orjson's output has unique names and no integer beyond ±(2^53-1).
@@ -220,7 +224,7 @@ def _is_unambiguous(text: bytes) -> bool:
 
 
 def find_first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str | None:
-    """Verify a chain from its first record and return the first fault, or None.
+    """Verify a chain from its first record on; return a description of the first fault, or None.
 
     Args:
         records: records in order, including ``Hash``.
@@ -244,7 +248,7 @@ def _event_members(event: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(_KNOWN_AUTHORS)
 def _dump_author(user_id: str) -> bytes:
-    """Return the end of an event's canonical text."""
+    """Return the end of an event's canonical text, which contains its author."""
     return b',"UserID":%b}' % canonical_value(user_id, "UserID")
 
 

@@ -1,4 +1,4 @@
-"""Selection of the chain of a request."""
+"""Selection of the chain that a request reads or writes, by its target and scope."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,7 +26,7 @@ def resolve_chain_to_read(target: str | None, scope_key: str | None) -> ChainKey
 
 
 def resolve_chain_to_write(target: str | None, scope_key: str | None) -> ChainKey:
-    """Return the chain that an event is written to; see :func:`resolve_chain_to_read`.
+    """Return the chain to which a request appends an event; see :func:`resolve_chain_to_read`.
 
     Raises:
         WorkspaceError: INVALID ``TARGET_READ_ONLY`` for amendments, which have their own routes.
@@ -62,7 +62,7 @@ def check_chain(
         faults: errors of the request.
         target: target of the request.
         scope_key: scope of the request.
-        scope_field: name of the scope in the request.
+        scope_field: name of the request field that contains the scope, for the error.
     """
     if scope_key is not None:
         check_scope(faults, scope_key, scope_field)
@@ -78,7 +78,7 @@ def check_chain(
 
 
 def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD) -> None:
-    """Add the error of a missing, empty or too long scope."""
+    """Add an error to ``faults`` if the scope is missing, empty or too long."""
     if faults.has_valid(scope_field):
         with faults.collect():
             _validate_scope(scope_key or "", scope_field)
@@ -87,7 +87,7 @@ def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: st
 def not_provisioned_error() -> WorkspaceError:
     """Return the error of all provenance routes in a workspace without the provenance policy."""
     detail = "Provenance is not provisioned for this workspace."
-    # No Retry-After, since an operator must provision it.
+    # No Retry-After, because a retry cannot help until an operator enables the policy.
     return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_NOT_PROVISIONED", detail, retryAfter=None)
 
 

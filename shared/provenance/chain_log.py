@@ -36,7 +36,7 @@ class ChainLog:
         clock: returns the current time.
         jitter: returns a number from 0 to 1, for backoff.
         give_up_seconds: time limit for retries of a batch after conflicts and unknown outcomes.
-        max_queued_bytes: maximum sum of canonical bytes that wait in this process; further appends are rejected.
+        max_queued_bytes: maximum number of canonical bytes that wait in this process; more appends are rejected.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class ChainLog:
                 certainly new.
             check: called before each attempt; raises an error to reject the append. If another record is appended after
                 the check, the attempt fails and the check is called again.
-            exclusive: appends with the same text are stored in different batches, so that ``check`` can read the others.
+            exclusive: appends with the same text are in different batches, so that ``check`` can read the others.
 
         Raises:
             WorkspaceError: UNAVAILABLE: ``PROVENANCE_UNAVAILABLE`` if nothing was stored, ``PROVENANCE_BUSY`` if too
@@ -109,7 +109,7 @@ class ChainLog:
         await self._store.close()
 
     def _new_id(self) -> str:
-        """Return a new append id. The ids of one process sort together, which avoids random writes to an index."""
+        """Return a new append id. The ids of one process sort together, which avoids random index writes."""
         return self._run_id + str(next(self._numbers))
 
     def _get_or_start_appender(self, chain: ChainKey, workspace: str) -> Appender:

@@ -1,4 +1,4 @@
-"""Merkle trees of chains: cached subtree roots, extension by verified records, and proofs."""
+"""Merkle trees of chains: cached roots of subtrees, extension by verified records, and proofs."""
 
 import asyncio
 import hashlib
@@ -19,20 +19,20 @@ from shared.provenance.ports import ChainKey, ChainStore, Tip
 SUBTREE_LEAVES: Final = 4_096
 TILE_ROOTS: Final = 256
 TILE_LEAVES: Final = SUBTREE_LEAVES * TILE_ROOTS
-"""A tile covers about a million leaves in 8 KiB."""
+"""Number of leaves that one tile covers: about a million, in 8 KiB."""
 
 _DIGEST: Final = hashlib.sha256().digest_size
 
 
 class Tiles:
-    """Store of the roots of a chain's complete subtrees, so that a proof after a restart need not read every hash.
+    """Stored roots of a chain's complete subtrees, so that a proof after a restart need not read every hash.
 
-    Tiles can be computed again at any time and are only as trustworthy as the stored hashes: the recipient of a proof
-    checks it against a signed root.
+    A tile is the list of the roots of 256 consecutive subtrees. Tiles can be computed again at any time, and need not
+    be trusted: the recipient of a proof checks it against a signed root.
 
     Args:
-        notes: store of the working state.
-        prefix: returns the prefix of the names of a chain's state.
+        notes: store of the checkpoints, which also stores the tiles.
+        prefix: returns the prefix of the names of a chain's tiles.
     """
 
     def __init__(self, notes: CheckpointStore, prefix: Callable[[ChainKey], str]) -> None:
@@ -48,7 +48,7 @@ class Tiles:
         return [roots[start : start + _DIGEST] for start in range(0, len(roots), _DIGEST)]
 
     async def save(self, chain: ChainKey, tile: int, roots: Sequence[bytes]) -> None:
-        """Replace a tile."""
+        """Store a tile, or replace it."""
         content = b"".join(roots)
         await self._notes.save_state(self._build_name(chain, tile), content + hashlib.sha256(content).digest())
 
@@ -63,7 +63,7 @@ KNOWN_SUBTREES: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class SignedTree:
-    """The tree of a checkpoint, with the last leaf separate, so that the signed root proves both parts.
+    """Merkle tree of a checkpoint, without its last leaf, and that leaf. The signed root proves both.
 
     Attributes:
         before: tree without the last leaf.
@@ -74,19 +74,19 @@ class SignedTree:
     last_hash: str = ""
 
     def build_full_tree(self) -> CompactRange:
-        """Return the whole tree."""
+        """Return the whole tree, with the last leaf."""
         tree = CompactRange(self.before.size, [*self.before.nodes])
         tree.append([bytes.fromhex(self.last_hash)] if self.last_hash else [])
         return tree
 
     def to_state(self) -> bytes:
-        """Return working state for :meth:`from_state`."""
+        """Serialise the tree as working state for :meth:`from_state`."""
         nodes = [node.hex() for node in self.before.nodes]
         return json.dumps({"size": self.before.size, "nodes": nodes, "last": self.last_hash}).encode()
 
     @classmethod
     def from_state(cls, state: bytes) -> "SignedTree | None":
-        """Return the tree of working state; None if it is damaged or of an earlier version without the last leaf."""
+        """Parse a tree from working state; None if the state is damaged or has the format of an earlier version."""
         try:
             members = json.loads(state)
             before = CompactRange(int(members["size"]), [bytes.fromhex(node) for node in members["nodes"]])
@@ -97,13 +97,13 @@ class SignedTree:
 
 
 class ChainTrees:
-    """Computes trees from the stored hashes and caches roots of complete subtrees, which never change.
+    """Computes Merkle trees from the stored hashes, and caches the roots of complete subtrees.
 
-    If the stored hashes are changed, trees of cached roots still match the signed checkpoints, but new trees do not.
+    If stored hashes are changed later, the cached roots still match the signed checkpoints, but new roots do not.
 
     Args:
         store: store of the chains.
-        tiles: roots shared beyond this process, or None.
+        tiles: stored roots, which all processes share; None for a cache in this process only.
     """
 
     def __init__(self, store: ChainStore, tiles: Tiles | None = None) -> None:
@@ -112,7 +112,7 @@ class ChainTrees:
         self._roots: OrderedDict[tuple[ChainKey, int], bytes] = OrderedDict()
 
     async def build_tree(self, chain: ChainKey, first: int, last: int) -> CompactRange:
-        """Return the tree of a range of leaves, smaller if the chain has fewer.
+        """Build the tree of a range of leaves; it is smaller if the chain has fewer leaves.
 
         Args:
             chain: chain of the tree.
@@ -131,13 +131,13 @@ class ChainTrees:
         return tree
 
     async def build_signed_tree(self, chain: ChainKey, size: int) -> SignedTree:
-        """Return the tree of a chain's first ``size`` leaves, at least one; smaller if the chain has fewer."""
+        """Build the tree of a chain's first ``size`` leaves, at least one; it is smaller if the chain is shorter."""
         before = await self.build_tree(chain, 0, size - 1)
         last = await self._store.hashes(chain, size - 1, limit=1)
         return SignedTree(before, _parse_leaf(last[0]).hex() if last else "")
 
     async def save_roots(self, chain: ChainKey, size: int) -> None:
-        """Save the roots of a chain's first leaves that are missing in the tiles.
+        """Store the tiles of a chain's first ``size`` leaves, as far as they are missing.
 
         Args:
             chain: chain of the tree.
@@ -188,19 +188,19 @@ class ChainTrees:
 async def extend_signed_tree(
     store: ChainStore, chain: ChainKey, workspace: str, covered: SignedTree, tip: Tip, until: str
 ) -> SignedTree:
-    """Return the tree of a chain up to the tip, after verifying every new record and its link.
+    """Verify every record after a signed tree up to the tip, and return the extended tree.
 
     Args:
         store: store of the chain.
         chain: chain of the tree.
         workspace: the workspace's id.
-        covered: last signed tree; the stored record at its end must be unchanged.
-        tip: end of the new tree.
-        until: latest time that a record may have.
+        covered: tree of the last checkpoint; the stored record of its last leaf must be unchanged.
+        tip: last record of the new tree.
+        until: latest valid time of a record.
 
     Raises:
-        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the chain is broken, differs from the signed one, or is ahead
-            of the clock.
+        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the chain is broken, differs from its last checkpoint, or has
+            a record whose time is too far ahead of the clock.
     """
     tree = covered.build_full_tree()
     verification = ChainVerification(
@@ -229,7 +229,7 @@ async def extend_signed_tree(
 
 
 async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedTree) -> str:
-    """Return the time of the last signed record if it is unchanged."""
+    """Return the time of the last record that the checkpoint covers; reject the chain if that record was changed."""
     place = covered.before.size + 1
     page = await store.read(chain, place - 1, limit=1, max_bytes=1)
     record = page.records[0] if page.records else None
@@ -266,11 +266,11 @@ def _refused_error(reason: str) -> WorkspaceError:
 
 @dataclass(frozen=True, slots=True)
 class MerkleInclusionProof:
-    """Proof that a tree contains a leaf.
+    """Proof that the Merkle tree of a chain contains a record.
 
     Attributes:
-        leaf_index: sequence - 1.
-        size: size of the tree.
+        leaf_index: sequence of the record, minus 1.
+        size: number of leaves of the tree.
         hashes: audit path, RFC 6962 section 2.1.1.
     """
 
@@ -281,12 +281,12 @@ class MerkleInclusionProof:
 
 @dataclass(frozen=True, slots=True)
 class MerkleConsistencyProof:
-    """Proof that a tree begins with all the leaves of a smaller one.
+    """Proof that the Merkle tree of a chain begins with all leaves of an earlier, smaller tree.
 
     Attributes:
-        old: size of the smaller tree.
-        size: size of the tree.
-        hashes: RFC 6962 section 2.1.2.
+        old: number of leaves of the smaller tree.
+        size: number of leaves of the tree.
+        hashes: consistency proof, RFC 6962 section 2.1.2.
     """
 
     old: int
@@ -307,10 +307,10 @@ class Proofs:
         self._trees = trees
 
     async def prove_inclusion(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
-        """Return the proof that the tree of a size contains the record of a sequence.
+        """Prove that the tree of a chain's first ``size`` records contains the record at a sequence.
 
         Raises:
-            WorkspaceError: INVALID naming ``size`` (1 to the chain's length) or ``sequence`` (1 to size).
+            WorkspaceError: INVALID if ``size`` is not 1 to the chain's length, or ``sequence`` not 1 to ``size``.
         """
         await self._validate_size(chain, "size", size)
         if not 1 <= sequence <= size:
@@ -319,10 +319,10 @@ class Proofs:
         return MerkleInclusionProof(sequence - 1, size, hashes)
 
     async def prove_consistency(self, chain: ChainKey, old: int, size: int) -> MerkleConsistencyProof:
-        """Return the proof that the tree of a size begins with the tree of a smaller or equal one.
+        """Prove that the tree of a chain's first ``size`` records begins with the tree of its first ``old`` records.
 
         Raises:
-            WorkspaceError: INVALID naming ``size`` (1 to the chain's length) or ``from`` (1 to size).
+            WorkspaceError: INVALID if ``size`` is not 1 to the chain's length, or ``from`` not 1 to ``size``.
         """
         await self._validate_size(chain, "size", size)
         if not 1 <= old <= size:

@@ -1,7 +1,7 @@
-"""Link-by-link verification of stored rows, without I/O.
+"""Verification of the rows of a chain, one after the other, without I/O.
 
-The fast path verifies plain ASCII events, by far the most records, in one loop with few calls. Verification passes
-every other row to the complete rules, which also find the reason of a fault.
+Most records are simple events: events in ASCII whose numbers orjson and RFC 8785 write equally. The fast path verifies
+them in one loop with few calls. Every other row is verified by the complete rules, which also describe faults.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,13 +46,13 @@ _STATES_DEPTH: Final = MAX_DEPTH - 1
 
 @dataclass(slots=True)
 class EventFastPath:
-    """Verification state of a run of plain events.
+    """Fast verification of consecutive simple events (see the module), and its state.
 
     Attributes:
         sequence: sequence of the last valid record.
-        last_hash: its Hash.
-        previous_hash: its PreviousHash.
-        time: its time.
+        last_hash: Hash of that record.
+        previous_hash: PreviousHash of that record.
+        time: time of that record.
         hashes: hashes of the verified records, up to the requested number of leaves.
     """
 
@@ -63,11 +63,11 @@ class EventFastPath:
     hashes: list[str]
 
     def advance(self, rows: Iterator[Row], leaves: int) -> Row | None:
-        """Verify rows; return the first one that is not a plain valid event, or None at the end.
+        """Verify simple events; return the first row that requires the complete rules, or None at the end.
 
         Args:
-            rows: the next rows. The returned row has been taken from them.
-            leaves: collect hashes up to this sequence.
+            rows: the next rows. The returned row is consumed, too.
+            leaves: highest sequence whose Hash is added to ``hashes``.
         """
         here, last, previous_hash, time = self.sequence, self.last_hash, self.previous_hash, self.time
         loads, dumps, fields, matches_time = orjson.loads, orjson.dumps, _fields, DAY_OF_ANY_MONTH.fullmatch
@@ -101,9 +101,9 @@ class EventFastPath:
 
 
 def _is_plain_event(value: dict[str, Any]) -> bool:
-    """Return whether an event with text links and filter fields is :func:`is_plain` and no other kind of record.
+    """Return whether a record is an event and :func:`is_plain`. The caller has checked its links and filter fields.
 
-    Most events have these members and one or two states with numbers and text, which this function checks inline.
+    Most events have one or two states with numbers and text, which are checked without a function call.
     """
     states = 0
     for name in ("BeforeState", "AfterState"):
@@ -131,9 +131,10 @@ class ChainFault:
 
     Attributes:
         broken_at: RecordID of the first invalid record, Hash of the second record of a fork, or name of a checkpoint.
-        reason: explanation in words.
-        claims: PreviousHash of the record if it is not the last valid Hash; another record may claim it, too.
-        hash: Hash of the record.
+        reason: description of the fault.
+        previous_hash: PreviousHash of the faulty record if it differs from the last valid Hash (possible fork), else
+            empty.
+        hash: Hash of the faulty record.
     """
 
     broken_at: str
@@ -148,13 +149,13 @@ class ChainVerification:
 
     Attributes:
         genesis: genesis hash of the chain.
-        leaves: number of first records to add to the Merkle tree, for a checkpoint of that size.
+        leaves: number of records, from the first one, to add to the Merkle tree; the size of a checkpoint.
         sequence: sequence of the last valid record.
-        last_hash: its Hash; initially the genesis hash.
-        previous_hash: its PreviousHash.
-        time: its time; initially empty.
+        last_hash: Hash of that record; initially the genesis hash.
+        previous_hash: PreviousHash of that record; initially empty.
+        time: time of that record; initially empty.
         fault: first fault; verification stops there.
-        fork: second valid record with the predecessor of an earlier one.
+        fork: fault of the first record that has the same PreviousHash as an earlier, different record.
         tree: Merkle tree of the first records' hashes.
     """
 
@@ -179,7 +180,7 @@ class ChainVerification:
     def _verify_rows(self, rows: Iterator[Row]) -> None:
         run = EventFastPath(self.sequence, self.last_hash, self.previous_hash, self.time, [])
         while (row := run.advance(rows, self.leaves)) is not None:
-            # Not a plain valid event: apply the complete rules.
+            # Not a simple valid event: apply the complete rules.
             self._copy_state(run)
             if not self._verify_row(row, run.hashes):
                 break
@@ -201,7 +202,7 @@ class ChainVerification:
         )
 
     def _verify_row(self, row: Row, hashes: list[str]) -> bool:
-        """Verify one record of any kind; return False on a fault."""
+        """Verify one record by the complete rules; return False if it is faulty."""
         record = _record_from_row(row)
         value: Any = parse_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
         if self._is_valid(record, value):
@@ -231,7 +232,7 @@ class ChainVerification:
         )
 
     def _is_fork(self, record: ChainRecord, value: Any) -> bool:
-        """Return whether a record has the sequence and predecessor of the last valid one, which starts a branch."""
+        """Return whether a different record has the same sequence and PreviousHash as the last valid one."""
         return (
             type(value) is dict
             and self.sequence > 0
@@ -255,7 +256,7 @@ class ChainVerification:
         )
 
     def _describe_wrong_position(self, record: ChainRecord, value: dict[str, Any], here: str) -> str:
-        """Return the reason for a record that does not follow the last valid one."""
+        """Describe the fault of a record that does not follow the last valid one."""
         if value.get("RecordID") != here:
             return describe_wrong_id(value.get("RecordID"), here)
         if record.sequence == self.sequence:
@@ -267,7 +268,7 @@ class ChainVerification:
         )
 
     def _describe_wrong_content(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
-        """Return the fault of a record that links correctly but has wrong content."""
+        """Return the fault of a record whose position and PreviousHash are correct, but not its content."""
         if value.get("RecordID") != here:
             return ChainFault(here, describe_wrong_id(value.get("RecordID"), here))
         stored, computed = record.projection, project_record(value)
@@ -281,25 +282,25 @@ class ChainVerification:
 
 
 def describe_wrong_id(stated: object, here: str) -> str:
-    """Return the reason for a record with the RecordID of another position."""
+    """Describe the fault of a record that has the RecordID of another position."""
     return f"{stated} is stored in the place of {here}"
 
 
 def parse_content_time(record: ChainRecord) -> str:
-    """Return the time in a record's content, or an empty string."""
+    """Parse the time in a record's content; return an empty string if it has none."""
     value = parse_if_canonical(record.canonical)
     return record_time(value) if type(value) is dict else ""
 
 
 def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
-    """Yield records as rows."""
+    """Convert records to rows."""
     for record in records:
         fields = orjson.dumps(tuple(map(record.projection.get, PROJECTED)), default=_replace_non_text)
         yield (record.sequence, record.canonical, record.hash, fields)
 
 
 def find_competing_record(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
-    """Return the sequence of the first other record with the PreviousHash of a faulty one. A copy does not count."""
+    """Find another record with the same PreviousHash as the faulty record but a different Hash; return its sequence."""
     previous_hash = fault.previous_hash
     for record in records:
         if previous_hash.encode() in record.canonical and record.hash != fault.hash:
@@ -310,17 +311,17 @@ def find_competing_record(records: Sequence[ChainRecord], fault: ChainFault) -> 
 
 
 def build_fork_fault(fault: ChainFault, other: int) -> ChainFault:
-    """Return the fault of a record with the predecessor of an earlier one."""
+    """Return the fault of a fork: the faulty record has the same PreviousHash as the record at sequence ``other``."""
     return ChainFault(fault.hash, describe_fork(other))
 
 
 def describe_fork(sequence: int) -> str:
-    """Return the reason for a fork at a sequence."""
+    """Describe a fork: a second record has the same PreviousHash as the record at a sequence."""
     return f"fork: a second record claims the predecessor of {record_id(sequence)}"
 
 
 def _record_from_row(row: Row) -> ChainRecord:
-    """Return a row as a record. Content that is not bytes has no canonical form but has a digest."""
+    """Convert a row to a record. Content that is not bytes is converted to text, so that it has a digest."""
     canonical = row[1] if isinstance(row[1], bytes) else str(row[1]).encode("utf-8", "surrogatepass")
     return ChainRecord(row[0], canonical, row[2], "", _parse_fields(row[3]))
 

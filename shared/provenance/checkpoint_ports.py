@@ -21,10 +21,11 @@ class StoredCheckpoint:
 
 
 class CheckpointStore(Protocol):
-    """Store of immutable signed notes, and of replaceable working state that can be computed again.
+    """Store of signed checkpoints, which never change, and of working state, which can be computed again.
 
-    Names consist of ``A-Za-z0-9._-/``, are at most 200 characters long, and sort by size of the checkpoint. Methods
-    raise ``WorkspaceError`` UNAVAILABLE, code ``CHECKPOINTS_UNAVAILABLE``, if the store does not respond.
+    A checkpoint is stored as a signed note. Names consist of ``A-Za-z0-9._-/``, are at most 200 characters long, and
+    sort by size of the checkpoint. Methods raise ``WorkspaceError`` UNAVAILABLE, code ``CHECKPOINTS_UNAVAILABLE``, if
+    the store does not respond.
     """
 
     async def create(self, name: str, note: bytes) -> bool:
@@ -32,27 +33,27 @@ class CheckpointStore(Protocol):
         ...
 
     async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
-        """Return the note with the last name that starts with a prefix, or None."""
+        """Return the note with the highest name that starts with a prefix; None if there is none."""
         ...
 
     async def get(self, name: str) -> StoredCheckpoint | None:
-        """Return the note with a name, or None."""
+        """Return the note with a name; None if it does not exist."""
         ...
 
     async def save_state(self, name: str, state: bytes) -> None:
-        """Replace the working state of a name. Its loss costs time only."""
+        """Store working state under a name, and replace earlier state. If it is lost, it is computed again."""
         ...
 
     async def load_state(self, name: str) -> bytes | None:
-        """Return the working state of a name, or None."""
+        """Return the working state of a name; None if it does not exist."""
         ...
 
 
 class NoteSigner(Protocol):
-    """Port of the ECDSA P-256 key that signs checkpoints, and of its predecessors.
+    """Port of the ECDSA P-256 key that signs checkpoints, and of retired keys that signed earlier ones.
 
     Methods raise ``WorkspaceError`` UNAVAILABLE if the key cannot be reached, and CONFLICT ``CHECKPOINT_REFUSED`` if
-    the key of existing checkpoints is missing: without it nothing can be signed or verified.
+    checkpoints exist but their key is missing.
     """
 
     async def sign(self, message: bytes) -> bytes:
@@ -64,7 +65,7 @@ class NoteSigner(Protocol):
         ...
 
     async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
-        """Return the public keys of valid signatures: the current key and the retired ones.
+        """Return the public keys whose signatures are trusted: the current key and the retired ones.
 
         Args:
             reload: read the keys again instead of using cached ones.

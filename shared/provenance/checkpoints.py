@@ -36,9 +36,9 @@ class CurrentCheckpoint:
     """Newest checkpoint of a chain.
 
     Attributes:
-        stored: stored form; a note of a retired key also has the signature of the current key.
-        checkpoint: its content.
-        last_hash: Hash of the last record that it covers.
+        stored: the signed note. If a retired key signed it, a signature of the current key is added.
+        checkpoint: content of the checkpoint.
+        last_hash: Hash of the last record that the checkpoint covers.
     """
 
     stored: StoredCheckpoint
@@ -47,18 +47,21 @@ class CurrentCheckpoint:
 
 
 def name_prefix(chain: ChainKey) -> str:
-    """Return the prefix of the names of a chain's checkpoints. Scopes are hashed because they are any text."""
+    """Return the prefix of the names of a chain's checkpoints. The scope is hashed, because it may be any text."""
     scope = hashlib.sha256(chain.scope_key.encode()).hexdigest()[:40] if chain.scope_key else "workspace"
     return f"{chain.target}/{scope}/"
 
 
 def checkpoint_name(chain: ChainKey, size: int) -> str:
-    """Return the name of a chain's checkpoint of a size."""
+    """Return the name of the checkpoint that covers the first ``size`` records of a chain."""
     return f"{name_prefix(chain)}{size:0{RECORD_ID_DIGITS}d}"
 
 
 class RetrySchedule:
-    """Chains that could not be signed, with retries at the next sweep, then after 2, 4, 8, ... more sweeps."""
+    """Chains whose checkpoint failed, and when to retry: in the next sweep, then after 2, 4, 8, ... more sweeps.
+
+    A sweep is one run of the job that creates checkpoints.
+    """
 
     def __init__(self) -> None:
         self._sweeps = 0
@@ -68,17 +71,17 @@ class RetrySchedule:
         return chain in self._known
 
     def start_sweep(self) -> list[ChainKey]:
-        """Count a sweep and return the chains to retry in it."""
+        """Begin the next sweep and return the chains to retry in it."""
         self._sweeps += 1
         return [chain for chain, (_, at) in self._known.items() if at <= self._sweeps]
 
     def add(self, chain: ChainKey) -> None:
-        """Schedule a retry of a failed chain."""
+        """Schedule a retry of a chain whose checkpoint failed."""
         wait = min(2 * self._known[chain][0], LONGEST_WAIT_SWEEPS) if chain in self._known else 1
         self._known[chain] = (wait, self._sweeps + wait)
 
     def remove(self, chain: ChainKey) -> None:
-        """Remove a chain that was signed."""
+        """Remove a chain whose checkpoint was created."""
         self._known.pop(chain, None)
 
 
@@ -93,7 +96,7 @@ class Checkpoints:
         clock: returns the current time.
 
     Attributes:
-        trees: trees of the chains, with subtree roots in the store of the checkpoints.
+        trees: Merkle trees of the chains; roots of subtrees are cached in the store of the checkpoints.
     """
 
     def __init__(
@@ -116,7 +119,7 @@ class Checkpoints:
         self._failures = RetrySchedule()
 
     async def verifier_key(self) -> VerifierKey:
-        """Return the key that verifies new checkpoints; its text is the line to publish."""
+        """Return the key that verifies new checkpoints; ``str()`` of it is the line to publish."""
         return await self._keys.current()
 
     async def find_newest(self, chain: ChainKey) -> StoredCheckpoint | None:
@@ -127,9 +130,9 @@ class Checkpoints:
         """Verify a stored checkpoint and return its content.
 
         Raises:
-            NoteError: if no current or retired key of this workspace signed it, it belongs to another chain, or it has
-                the name of another size: a copy under a later name would hide every checkpoint after it.
-            WorkspaceError: UNAVAILABLE, or CONFLICT ``CHECKPOINT_REFUSED`` if there is no key to verify it with.
+            NoteError: if no current or retired key of the workspace signed the checkpoint, it belongs to another chain,
+                or its name states another size: a copy under a higher name would hide newer checkpoints.
+            WorkspaceError: UNAVAILABLE if a key cannot be reached; CONFLICT ``CHECKPOINT_REFUSED`` if it is missing.
         """
         origin = origin_of(await self._workspace(), chain.target, chain.scope_key)
         checkpoint = open_checkpoint(stored.note, await self._keys.find_key(stored.note), origin)
@@ -138,11 +141,10 @@ class Checkpoints:
         return checkpoint
 
     async def current(self, chain: ChainKey) -> CurrentCheckpoint:
-        """Return the newest checkpoint of a chain.
+        """Return the newest checkpoint of a chain after verifying its signature.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if the chain has none; INTERNAL if the chain lost
-                records.
+            WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if the chain has no checkpoint.
             NoteError: if the stored note is not trusted.
         """
         stored = await self.find_newest(chain)
@@ -154,10 +156,10 @@ class Checkpoints:
         return CurrentCheckpoint(replace(stored, note=note), checkpoint, last[0] if last else "")
 
     async def create(self, chain: ChainKey) -> StoredCheckpoint | None:
-        """Sign and store a checkpoint of a chain; return None if the chain has not grown since the last one.
+        """Sign and store a new checkpoint of a chain; return None if the chain has not grown since the last one.
 
-        The new records are verified first, and the tree of the older ones is compared with the last checkpoint. A chain
-        that is inconsistent with its last checkpoint is never signed.
+        The new records are verified first, and the tree of the older records is compared with the last checkpoint. A
+        chain that is inconsistent with its last checkpoint is never signed.
 
         Raises:
             WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the chain differs from its last checkpoint or a record's
@@ -184,10 +186,10 @@ class Checkpoints:
         return created
 
     async def create_all(self) -> int:
-        """Create the checkpoints of all chains that have grown and return their number.
+        """Create a checkpoint of each chain that has grown; return the number of new checkpoints.
 
-        One failure does not stop other chains. Only changes since the last sweep are listed. A failed chain is retried
-        at growing intervals.
+        A failure does not stop the other chains; the failed chain is retried at growing intervals. Only chains that
+        changed since the last sweep are read.
         """
         started = self._clock()
         grew = [chain async for chain, tip in self._store.tips(self._swept_from) if self._has_grown(chain, tip)]
@@ -206,7 +208,7 @@ class Checkpoints:
         return created
 
     async def _load_signed_tree(self, chain: ChainKey, last: CheckpointContent | None) -> SignedTree:
-        """Return the tree of the last checkpoint, from the working state if it has the same root."""
+        """Load the tree of the last checkpoint from the working state, or from the records if its root differs."""
         if last is None:
             return SignedTree()
         state = await self._notes.load_state(f"{name_prefix(chain)}tree")
@@ -221,7 +223,7 @@ class Checkpoints:
     async def _sign_and_store(self, chain: ChainKey, checkpoint: CheckpointContent) -> StoredCheckpoint | None:
         note = await self._keys.sign(checkpoint.text)
         name = checkpoint_name(chain, checkpoint.size)
-        # Another instance may have stored its checkpoint of this size first; that one is returned.
+        # If another instance has stored its checkpoint of this size first, that checkpoint is returned.
         await self._notes.create(name, note)
         return await self._notes.get(name)
 

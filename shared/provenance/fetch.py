@@ -1,6 +1,6 @@
-"""Download of a chain and its newest checkpoint from a running service, in the standard library alone.
+"""Download of a chain and its newest checkpoint from a running service, for ``shared.provenance.verify fetch``.
 
-This is one of two subcommands of ``shared.provenance.verify``; the other one, ``offline``, needs no network.
+This module needs only the standard library.
 
 Separate from ``verify`` because only this subcommand uses the network.
 """
@@ -31,11 +31,11 @@ _NOTE_LINES: Final = 3
 
 
 class FetchError(Exception):
-    """The service did not return the chain; the text is the reason.
+    """The chain could not be downloaded.
 
     Args:
-        reason: reason in words.
-        status: HTTP status of the service, 0 for other reasons.
+        reason: cause, for the user.
+        status: HTTP status of the service; 0 if the service did not reply.
     """
 
     def __init__(self, reason: str, status: int = 0) -> None:
@@ -49,7 +49,7 @@ class FetchResult:
 
     Attributes:
         count: number of records in the export.
-        checkpoint: summary of the saved checkpoint.
+        checkpoint: message about the checkpoint file, for the user.
     """
 
     count: int
@@ -57,12 +57,12 @@ class FetchResult:
 
 
 def checkpoint_path(export: Path) -> Path:
-    """Return the path of the signed checkpoint of an exported chain."""
+    """Return the path of the file for the signed checkpoint that belongs to an export."""
     return export.with_name(f"{export.name}.checkpoint")
 
 
 def fetch(url: str, token: str, target: str, scope_key: str, out: Path) -> FetchResult:
-    """Write a chain into one file, oldest first, and its newest signed checkpoint into a second file.
+    """Download a chain into one file, oldest record first, and its newest signed checkpoint into a second file.
 
     The checkpoint is requested first, so that the records cover it. An existing checkpoint is not replaced if the
     service returns none or a smaller one: an attacker who truncates the chain may have removed checkpoints, too.
@@ -100,7 +100,7 @@ def _build_chain_query(target: str, scope_key: str) -> dict[str, Any]:
 
 
 def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
-    """Return the newest signed note of a chain, or the reason for its absence."""
+    """Return the newest signed checkpoint of a chain and an empty text, or an empty text and the reason."""
     try:
         reply, _ = _request(url, token, "checkpoint", chain)
     except FetchError as error:
@@ -114,7 +114,7 @@ def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
 
 
 def _save_note(note: str, reason: str, path: Path) -> str:
-    """Write the note unless the existing file has a larger checkpoint of the same chain; return a summary."""
+    """Write the checkpoint, unless the file contains a larger one of the same chain; return a message for the user."""
     before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     if not note:
         return f"{reason}; {f'the existing checkpoint in {path} is unchanged' if before else 'no checkpoint was saved'}"
@@ -128,17 +128,16 @@ def _save_note(note: str, reason: str, path: Path) -> str:
 
 
 def _parse_size(note: str) -> int:
-    """Return the number of records in the text of a note without verifying it; 0 if it is not a checkpoint."""
+    """Parse the number of records of a signed checkpoint without verifying it; 0 if the text is not a checkpoint."""
     lines = note.split("\n")
     size = lines[1] if len(lines) > _NOTE_LINES else ""
     return int(size) if size.isascii() and size.isdigit() and len(size) <= len(str(LAST_SEQUENCE)) else 0
 
 
 def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterator[Any]:
-    """Yield the records in order. Ranges of sequences are stable while other records are appended.
+    """Yield the records of a chain in order, by ranges of sequences, which do not change while records are appended.
 
-    The end of a range is computed here and never read from a record, since a damaged record may have any RecordID. Each
-    round advances, halves the range, or ends.
+    The end of a range is computed and never read from a record, because a damaged record may have any RecordID.
     """
     chain = _build_chain_query(target, scope_key)
     first, width = 1, PAGE
@@ -164,7 +163,7 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
 
 
 def _fetch_page(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any], bool]:
-    """Return the records of a page, newest first, and whether its range has more."""
+    """Return the records of a page, newest first, and whether the range has more records."""
     page, more = _request(url, token, "events/query", query)
     if not isinstance(page, list) or more not in {"true", "false"}:
         raise FetchError("the reply of the service does not contain records")
@@ -172,7 +171,7 @@ def _fetch_page(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any],
 
 
 def _request(url: str, token: str, path: str, query: dict[str, Any]) -> tuple[Any, str]:
-    """Return the body of a provenance route and its has-more header."""
+    """Return the body of a reply of the service and its header ``x-provenance-has-more``."""
     address = f"{url.rstrip('/')}/oi-api/provenance/{path}?{urllib.parse.urlencode(query)}"
     if urllib.parse.urlsplit(address).scheme not in {"http", "https"}:
         raise FetchError("the address of the service must start with https:// or http://")

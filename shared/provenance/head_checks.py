@@ -1,4 +1,4 @@
-"""Checks of head items against their records. An attacker with write access to the store can change head items, too."""
+"""Checks of chains' head items against their records, because an attacker can change head items, too."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,15 +14,18 @@ from shared.worker_threads import pause_garbage_collection, run_in_worker
 MAX_ORPHANS: Final = 100
 _AHEAD: Final = "has a time more than an hour ahead of this host's clock"
 MAX_CLOCK_DIFFERENCE: Final = timedelta(hours=1)
-"""Maximum difference between clocks of hosts. Appends after a record that is further ahead are rejected."""
+"""Maximum difference between clocks of hosts. After a record whose time is further ahead, appends are rejected."""
 
 
 async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, instant: str) -> None:
     """Reject an append if the head item does not match the last record.
 
-    The next record is linked to the head's hash, which must be the last record's. The next record's time is not earlier
-    than the head's: a time ahead of the clock is accepted only if the last record has it, because the clock of another
-    host may be ahead. The last record's time must have the service's format and must not be later than the head's.
+    The next record takes its PreviousHash and its earliest time from the head item. Therefore:
+
+    - The head item's hash must be the Hash of the last record.
+    - The last record's time must have the format of records.
+    - If the head item or the last record has a time ahead of the clock, both must have the same time. Such a time is
+      accepted because the clock of another host may be ahead.
 
     Args:
         store: store of the chain.
@@ -51,10 +54,10 @@ async def _matches_last_record(store: ChainStore, chain: ChainKey, tip: Tip, ins
 
 
 def reject_future_tip(tip: Tip, instant: datetime) -> None:
-    """Reject an append after a record too far in the future, since honest records would have to take its time.
+    """Reject an append if the time of the last record is too far ahead, because the next record would take that time.
 
     Args:
-        tip: tip that the next records link to.
+        tip: tip of the chain.
         instant: current time.
 
     Raises:
@@ -67,14 +70,14 @@ def reject_future_tip(tip: Tip, instant: datetime) -> None:
 
 
 def latest_allowed_time(instant: datetime) -> str:
-    """Return the latest time that a record may have at an instant."""
+    """Return the latest valid time of a record at an instant of the clock."""
     return rfc3339(instant + MAX_CLOCK_DIFFERENCE)
 
 
 async def find_future_timestamps(
     store: ChainStore, chain: ChainKey, verification: ChainVerification, instant: datetime
 ) -> ChainFault | None:
-    """Return the fault of the first record whose time is too far ahead, after a verification without faults."""
+    """Find the first record whose time is too far ahead of the clock; call this after a verification without faults."""
     if verification.time <= latest_allowed_time(instant):
         return None
     ahead = Filters(start=latest_allowed_time(instant + timedelta(microseconds=1)))
@@ -84,7 +87,7 @@ async def find_future_timestamps(
 
 
 async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainFault | None:
-    """Return the fault of a head item whose time differs from its record's."""
+    """Return a fault if the time in the head item differs from the time of the last record; else None."""
     if not tip.sequence or await read_last_time(store, chain, tip) == tip.timestamp:
         return None
     last = record_id(tip.sequence)
@@ -92,7 +95,7 @@ async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip) 
 
 
 async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> ChainFault | None:
-    """Return the fault of records that belong, or may belong, to the chain but are not reachable from its head item."""
+    """Return the fault of the first record that may belong to the chain but cannot be reached from its head item."""
     orphans = await store.list_orphans(chain, genesis) if isinstance(store, OrphanRecords) else ()
     for record in orphans:
         value = parse_if_canonical(record.canonical)
@@ -111,19 +114,22 @@ async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Ti
 
 
 def can_be_earliest(record: ChainRecord, genesis: str) -> bool:
-    """Return whether a record may be the earliest of a chain: it has its genesis hash, or is not a first record."""
+    """Return whether a record can be the earliest that is left of a chain.
+
+    It can, if it contains the genesis hash, or if it is not a valid first record: its predecessors may be deleted.
+    """
     return genesis.encode() in record.canonical or not _is_first_record(record)
 
 
 def _is_first_record(record: ChainRecord) -> bool:
-    """Return whether a record is valid by itself and the first of a chain."""
+    """Return whether a record matches its Hash and is the first record of a chain."""
     value = parse_if_canonical(record.canonical)
     first = type(value) is dict and record.sequence == 1 and value.get("RecordID") == record_id(1)
     return first and digest(record.canonical) == record.hash
 
 
 def _can_belong_to(chain: ChainKey, record: ChainRecord) -> bool:
-    """Return whether a record may belong to a chain by its content; amendments contain their scope."""
+    """Return whether a record's content allows that it belongs to a chain; amendments contain their scope."""
     value = parse_if_canonical(record.canonical)
     if type(value) is dict and "ScopeKey" in value:
         return chain == (Target.DOMAIN_AMENDMENTS, value["ScopeKey"])
@@ -131,7 +137,7 @@ def _can_belong_to(chain: ChainKey, record: ChainRecord) -> bool:
 
 
 async def read_last_time(store: ChainStore, chain: ChainKey, tip: Tip) -> str:
-    """Return the time in the content of the last record by the head item, or an empty string."""
+    """Return the time in the content of the record that the head item names; an empty string if there is none."""
     last = await _read_last(store, chain, tip)
     return await _parse_time(last) if last else ""
 
@@ -142,7 +148,7 @@ async def _parse_time(record: ChainRecord) -> str:
 
 
 async def _read_last(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:
-    """Return the last record by the head item, or None."""
+    """Return the record that the head item names as the last one; None if it does not exist."""
     if not tip.sequence:
         return None
     page = await store.read(chain, tip.sequence - 1, limit=1, max_bytes=1)

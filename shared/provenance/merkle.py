@@ -28,7 +28,7 @@ class CompactRange:
     nodes: list[bytes] = field(default_factory=list)
 
     def append(self, leaves: Iterable[bytes]) -> None:
-        """Append leaves by their data."""
+        """Append leaves to the tree; each is given by its data, not its hash."""
         nodes, sha256 = self.nodes, hashlib.sha256
         for data in leaves:
             node = sha256(b"\x00" + data).digest()
@@ -40,11 +40,11 @@ class CompactRange:
             self.size += 1
 
     def append_subtree(self, node: bytes, leaves: int) -> None:
-        """Append a complete subtree by its root.
+        """Append a complete subtree to the tree.
 
         Args:
             node: root of the subtree.
-            leaves: its number of leaves; a power of two that divides ``size``.
+            leaves: number of leaves of the subtree; a power of two that divides ``size``.
         """
         places = self.size // leaves
         while places & 1:
@@ -68,7 +68,7 @@ class CompactRange:
 
 
 def inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
-    """Return the leaf ranges whose roots form the audit path PATH(index, D[size]), in its order.
+    """Return the ranges of leaves whose roots form the audit path PATH(index, D[size]), in the order of the path.
 
     Args:
         index: position of the leaf, from 0, below ``size``.
@@ -88,7 +88,7 @@ def inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
 
 
 def consistency_ranges(old: int, size: int) -> list[tuple[int, int]]:
-    """Return the leaf ranges whose roots form the proof PROOF(old, D[size]), in its order.
+    """Return the ranges of leaves whose roots form the proof PROOF(old, D[size]), in the order of the proof.
 
     Args:
         old: size of the earlier tree, 1 to ``size``.

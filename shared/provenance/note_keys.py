@@ -16,7 +16,7 @@ _COORDINATE: Final = 32
 
 
 class NoteKeys:
-    """Signs notes and finds the key of a note.
+    """Signs notes with the current key, and finds the key that signed a note.
 
     Args:
         signer: port of the keys.
@@ -36,14 +36,14 @@ class NoteKeys:
         return VerifierKey(key_name(await self._workspace()), await self._signer.public_key())
 
     async def find_key(self, note: bytes) -> VerifierKey:
-        """Return the current or retired key of the workspace that a note has a signature line of.
+        """Return the workspace key, current or retired, whose signature line a note contains.
 
         Raises:
-            NoteError: if there is no such key, or the bytes are not a note.
+            NoteError: if the note has no signature line of a workspace key, or the bytes are not a note.
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
         name = key_name(await self._workspace())
-        # Another process may have signed with a newer key than the cached ones.
+        # Another process may have signed with a key that is newer than the cached keys.
         for reload in (False, True):
             keys = [VerifierKey(name, spki) for spki in await self._signer.trusted_keys(reload=reload)]
             key = find_signer(note, keys)
@@ -52,10 +52,10 @@ class NoteKeys:
         raise NoteError(f"the checkpoint is not signed by a trusted key of {name}")
 
     async def sign(self, text: str) -> bytes:
-        """Return a note with a text and the signature line of the current key.
+        """Sign a text with the current key and return the note.
 
         Raises:
-            NoteError: if the key was replaced during signing; such a note could never be removed from the store.
+            NoteError: if the key was replaced during signing. An invalid note could never be removed from the store.
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
         note = f"{text}\n".encode() + await self._build_line(text, await self.current())
@@ -63,9 +63,10 @@ class NoteKeys:
         return note
 
     async def cosign(self, note: bytes) -> bytes:
-        """Return a trusted note of a retired key with the signature line of the current key added.
+        """Add the signature line of the current key to a note that a retired key signed.
 
-        Recipients with either key can verify it. The note is returned unchanged while signing is impossible.
+        Recipients with either key can verify the result. The note is returned unchanged if the current key signed it,
+        or cannot sign.
 
         Raises:
             NoteError: if the note is not trusted.

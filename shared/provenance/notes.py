@@ -23,7 +23,7 @@ _LINES: Final = 3
 
 
 class NoteError(ValueError):
-    """A note or a verifier key is not trusted; the text is the reason."""
+    """A note or a verifier key is invalid or not trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class VerifierKey:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the key of a ``name+id+base64`` line.
+        """Parse a verifier key from a line ``name+id+base64``.
 
         Raises:
-            NoteError: if the line has another form, signature type or curve, or its id does not match the key.
+            NoteError: if the form, the signature type or the curve is wrong, or the id does not match the key.
         """
         try:
             name, key_id, encoded = text.strip().split("+", 2)
@@ -60,14 +60,14 @@ class VerifierKey:
 
     @property
     def key_id(self) -> bytes:
-        """First four bytes of SHA-256 over the SPKI."""
+        """First four bytes of the SHA-256 of ``spki``."""
         return hashlib.sha256(self.spki).digest()[:4]
 
     def public_key(self) -> ec.EllipticCurvePublicKey:
-        """Return the key.
+        """Parse ``spki`` and return the public key.
 
         Raises:
-            NoteError: if it is not a P-256 key.
+            NoteError: if ``spki`` is not a P-256 key.
         """
         try:
             key = serialization.load_der_public_key(self.spki)
@@ -107,7 +107,7 @@ def key_name(workspace: str) -> str:
 
 
 def origin_of(workspace: str, target: str, scope_key: str = "") -> str:
-    """Return the origin of a chain's checkpoints: key name, target and, for a domain chain, the encoded scope."""
+    """Return the origin of a chain's checkpoints: key name, target and, for a chain with a scope, the encoded scope."""
     scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
     return f"{key_name(workspace)}/{target}{scope}"
 
@@ -124,15 +124,15 @@ def format_note(text: str, key: VerifierKey, signature: bytes) -> bytes:
 
 
 def signature_line(key: VerifierKey, signature: bytes) -> bytes:
-    """Return a signature line; a note may have several."""
+    """Format a signature as a line of a note; a note may have several such lines."""
     return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
 
 
 def verify_note(note: bytes, key: VerifierKey) -> str:
-    """Verify the signature of a key and return the note's text.
+    """Verify that a key signed a note, and return the signed text.
 
     Raises:
-        NoteError: if the bytes are not a note, the key did not sign it, or its signature is wrong.
+        NoteError: if the bytes are not a note, or the key's signature is missing or wrong.
     """
     text, lines = _split_note(note)
     signatures = [signature for line in lines if (signature := _parse_signature(line, key)) is not None]
@@ -147,7 +147,9 @@ def verify_note(note: bytes, key: VerifierKey) -> str:
 
 
 def find_signer(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
-    """Return the first key that a note has a signature line of, valid or not, or None.
+    """Return the first of the keys whose signature line a note contains; None if there is none.
+
+    The signature is not verified.
 
     Raises:
         NoteError: if the bytes are not a signed note.
@@ -160,7 +162,7 @@ def open_checkpoint(note: bytes, key: VerifierKey, origin: str) -> CheckpointCon
     """Verify the signature and the origin of a checkpoint and return its content.
 
     Raises:
-        NoteError: if it is not trusted or belongs to another log.
+        NoteError: if the checkpoint is not signed by the key, is malformed, or has another origin.
     """
     checkpoint = _parse_checkpoint(verify_note(note, key))
     if checkpoint.origin != origin:
@@ -181,7 +183,7 @@ def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
 
 
 def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
-    """Return the signature of a line by this key, None for another key."""
+    """Parse the signature in a line of a note; return None if the line is of another key."""
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:
         raise NoteError("the checkpoint is not a signed note")

@@ -1,6 +1,7 @@
-"""Verification of exported records with the standard library, ``cryptography`` and ``rfc8785`` alone.
+"""Verification of exported records without the service: it needs only the standard library and two packages.
 
-It is independent of the verification in the service, so that two implementations of the rules must agree.
+The packages are ``cryptography`` and ``rfc8785``. This code is independent of the verification in the service, so that
+two implementations of the rules must agree.
 """
 
 import json
@@ -33,9 +34,9 @@ class BrokenError(Exception):
     """The chain is broken.
 
     Args:
-        broken_at: position of the first invalid record, of the first missing one at the end, the second record's Hash
-            on a fork, or ``checkpoint``.
-        reason: reason in words.
+        broken_at: RecordID of the first invalid or missing record, Hash of the second record of a fork, or
+            ``checkpoint``.
+        reason: description of the fault.
     """
 
     def __init__(self, broken_at: str, reason: str) -> None:
@@ -53,9 +54,9 @@ class _Progress:
 
     Attributes:
         sequence: number of verified records.
-        last_hash: Hash of the last one, initially the genesis hash.
-        time: its time.
-        claimed: position and Hash of the record after each predecessor.
+        last_hash: Hash of the last verified record, initially the genesis hash.
+        time: time of the last verified record.
+        successors: RecordID and Hash of each verified record, by its PreviousHash.
     """
 
     last_hash: str
@@ -65,10 +66,10 @@ class _Progress:
 
 
 def load(text: str) -> list[dict[str, Any]]:
-    """Return the records of an export.
+    """Parse an export and return its records.
 
     Raises:
-        UnreadableError: if the text is not a JSON array of objects, or an object has a duplicate key.
+        UnreadableError: if the text is not a JSON array of objects, or an object has a duplicate name.
     """
     try:
         records = json.loads(text, parse_int=parse_json_integer, object_pairs_hook=_reject_duplicate_names)
@@ -93,7 +94,8 @@ def verify(
         workspace: the workspace's id.
         target: container of the chain.
         scope_key: scope of a domain chain.
-        checkpoint: verified checkpoint; the chain must begin with the records that it covers.
+        checkpoint: content of a checkpoint with a verified signature; the chain must begin with the records that it
+            covers.
 
     Raises:
         BrokenError: at the first invalid record, the first missing one, or the checkpoint.
@@ -125,7 +127,7 @@ def _verify_records(records: Sequence[Mapping[str, Any]], progress: _Progress) -
 
 
 def _locate(records: Sequence[Mapping[str, Any]], index: int, progress: _Progress) -> str:
-    """Return the RecordID of an invalid record's position, as far as an export shows it.
+    """Return the RecordID that names the position of an invalid record, as far as the export shows the position.
 
     This is the position after the last valid record. If records before the invalid one are missing, it is the RecordID
     of the invalid one.
@@ -139,7 +141,7 @@ def _locate(records: Sequence[Mapping[str, Any]], index: int, progress: _Progres
 
 
 def _check_content(record: Mapping[str, Any]) -> str:
-    """Return the fault of a record by itself, or an empty string."""
+    """Describe a fault in the content of one record; return an empty string if there is none."""
     here = str(record.get("RecordID"))
     content = {name: value for name, value in record.items() if name != "Hash"}
     if is_too_deep(content):
@@ -161,7 +163,7 @@ def _check_fork(record: Mapping[str, Any], progress: _Progress) -> None:
 
 
 def _check_link(record: Mapping[str, Any], progress: _Progress) -> str:
-    """Return the fault of a record's position, or an empty string."""
+    """Describe a fault in a record's RecordID or PreviousHash; return an empty string if there is none."""
     here, expected = str(record.get("RecordID")), record_id(progress.sequence + 1)
     if here != expected:
         number = sequence_from_record_id(here)
@@ -178,7 +180,7 @@ def _check_link(record: Mapping[str, Any], progress: _Progress) -> str:
 
 
 def _check_fields(record: Mapping[str, Any], progress: _Progress) -> str:
-    """Return the fault of a record's time or filter fields, or an empty string."""
+    """Describe a fault in a record's time or filter fields; return an empty string if there is none."""
     here, time = str(record.get("RecordID")), record_time(record)
     mistimed = "" if is_time(time) else describe_invalid_time(here)
     return (

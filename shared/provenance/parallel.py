@@ -1,7 +1,7 @@
-"""Verification of stored chains, window by window and optionally on two processors.
+"""Verification of stored chains, optionally on two processors.
 
-The verification starts at the genesis hash. For a long chain, another process verifies windows from the last one
-backwards until both meet.
+The verification reads a chain in windows: ranges of consecutive records. It starts at the genesis hash. For a long
+chain, another process verifies windows from the end of the chain backwards until both meet.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ PAGE_BYTES: Final = 8_000_000
 async def stream_records(
     store: ChainStore, chain: ChainKey, verification: ChainVerification, last: int, stop: int | None = None
 ) -> None:
-    """Verify the next records of a chain; the sequence of the verification is unchanged if there are none.
+    """Verify the next records of a chain. If there are no more records, the verification is unchanged.
 
     Args:
-        store: store of the chain; rows are used directly if it streams them.
+        store: store of the chain; if it has the port :class:`RowStreams`, its rows are verified without records.
         chain: chain to verify.
-        verification: state; continues after its sequence.
+        verification: state of the verification, which continues after its sequence.
         last: highest sequence to verify.
-        stop: sequence to pause at, at least the next one; None for a default number of records.
+        stop: last sequence of this call; None for a default number of records.
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
@@ -51,7 +51,7 @@ async def stream_records(
 
 
 def _build_restartable_verifier(verification: ChainVerification) -> Callable[[Iterable[Row]], None]:
-    """Return a function that verifies rows from the current state each time it is called."""
+    """Return a function that resets the verification to its present state and then verifies rows."""
     start = {field.name: getattr(verification, field.name) for field in fields(verification)}
     tree = deepcopy(verification.tree)
 
@@ -64,7 +64,7 @@ def _build_restartable_verifier(verification: ChainVerification) -> Callable[[It
 
 
 WINDOW: Final = 8_192
-"""Records of a window. A power of two, so that a window's tree is a subtree of the chain's tree."""
+"""Number of records of a window: a power of two, so that a window's tree is a subtree of the chain's tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class WindowRequest:
 
     Attributes:
         chain: chain to verify.
-        first: lowest sequence, at least 2.
-        last: highest sequence, inclusive.
-        leaves: as in :class:`ChainVerification`.
+        first: lowest sequence of the window, at least 2.
+        last: highest sequence of the window, inclusive.
+        leaves: see :class:`ChainVerification`.
     """
 
     chain: ChainKey
@@ -86,18 +86,18 @@ class WindowRequest:
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """End state of a valid window, which assumes that the record before it is valid.
+    """Result of the verification of a window, under the assumption that the record before the window is valid.
 
     Attributes:
         is_valid: whether every record of the window is stored once and valid; otherwise the other fields are unset.
-        last: last sequence.
-        before: stored ``Hash`` of the record before the window, which has not been verified.
-        since: time of that record.
-        hash: ``Hash`` of the last record.
-        previous_hash: its PreviousHash.
-        time: its time.
-        leaves: number of the window's leaves in the tree.
-        nodes: roots of the complete subtrees of these leaves, the largest first, as hex.
+        last: last sequence of the window.
+        start_hash: stored ``Hash`` of the record before the window, which has not been verified.
+        start_time: time of the record before the window.
+        hash: ``Hash`` of the last record of the window.
+        previous_hash: PreviousHash of the last record.
+        time: time of the last record.
+        leaves: number of the window's records that are in the Merkle tree of the verification.
+        nodes: roots of the complete subtrees of these records, the largest first, as hex.
     """
 
     is_valid: bool = False
@@ -111,7 +111,11 @@ class WindowResult:
     nodes: tuple[str, ...] = ()
 
     def extend(self, verification: ChainVerification, last: int) -> bool:
-        """Advance a verification to the window's end if the window is valid and begins where the verification ends."""
+        """Advance a verification to the window's end, if the window is valid and starts with the verification's hash.
+
+        Returns:
+            Whether the verification was advanced.
+        """
         fits = (self.last, self.start_hash, self.start_time) == (last, verification.last_hash, verification.time)
         if not (self.is_valid and fits and verification.fault is None):
             return False
@@ -138,10 +142,10 @@ class VerifierUnavailableError(Exception):
 
 @runtime_checkable
 class ParallelVerifier(Protocol):
-    """Optional port of a chain store: verifies windows of its chains on another processor."""
+    """Optional port of a chain store: verifies windows of its chains in another process."""
 
     def open_window_verifier(self) -> AbstractAsyncContextManager[VerifyWindow]:
-        """Start a verifier that ends with the context, even during a request.
+        """Start a verification process that ends with the context, even during a request.
 
         Requests may be sent before earlier ones are answered; they are processed in order. Starting and sending raise
         :class:`VerifierUnavailableError`.
@@ -150,9 +154,9 @@ class ParallelVerifier(Protocol):
 
 
 async def verify_window(store: ChainStore, request: WindowRequest) -> WindowResult:
-    """Verify a window by the rules of a whole verification, from the stored hash before it.
+    """Verify a window by the rules for a whole chain, starting from the stored Hash of the record before the window.
 
-    Any doubt makes the window invalid, without a reason: the verification from the genesis hash then verifies these
+    A faulty window is reported without a reason, because the verification from the genesis hash then verifies its
     records again.
 
     Raises:
@@ -178,7 +182,7 @@ async def verify_window(store: ChainStore, request: WindowRequest) -> WindowResu
 
 
 RESULT_TIMEOUT_SECONDS: Final = 0.05
-"""About the duration of one window. A verifier that takes longer has no free processor or has stopped."""
+"""Timeout of a result. A window usually takes less; a slower verifier has no free processor or has stopped."""
 
 _LOG = logs.get_logger("provenance")
 
@@ -188,10 +192,10 @@ class ParallelOptions:
     """Options of parallel verification.
 
     Attributes:
-        least: minimum number of records for parallel verification; shorter chains finish before a process has started.
-        window: records of a window, a power of two.
-        ahead: number of windows requested at once, so that the verifier never waits for the next request.
-        result_timeout: seconds to wait for the result of a requested window before verifying it in this process.
+        min_records: minimum number of records for parallel verification; a shorter chain needs no second process.
+        window: number of records of a window, a power of two.
+        ahead: number of windows that are requested at the same time, so that the verifier never waits for a request.
+        result_timeout: seconds to wait for the result of a window; then this process verifies the window itself.
     """
 
     min_records: int = 100_000
@@ -209,9 +213,9 @@ async def verify_up_to(
     """Continue a verification up to a sequence, a fault, or the last stored record.
 
     Args:
-        store: store of the chain; windows are verified in parallel if it can do so.
+        store: store of the chain; verifies long chains in parallel if it has the port :class:`ParallelVerifier`.
         chain: chain to verify.
-        verification: state, from the genesis hash on.
+        verification: state of the verification, which began at the genesis hash.
         last: highest sequence to verify.
         options: options of parallel verification.
 
@@ -235,13 +239,13 @@ async def verify_up_to(
 class WindowScheduler:
     """Assigns windows of a chain to a parallel verifier, from the last one backwards.
 
-    A result is used only if the verification ends with the very hash that the window begins with, because it would then
-    have reached the same end by itself. All other windows are verified again, so that faults are found in order.
+    A result is used only if the verification from the genesis hash reaches the hash with which the window starts.
+    Otherwise the window is verified again, so that faults are found in order.
 
     Args:
         chain: chain to verify.
-        last: highest sequence.
-        leaves: as in the verification.
+        last: highest sequence to verify.
+        leaves: see :class:`ChainVerification`.
         options: options of parallel verification.
     """
 
@@ -271,26 +275,26 @@ class WindowScheduler:
                     answer.set_result(WindowResult())
 
     async def try_extend(self, verification: ChainVerification) -> bool:
-        """Advance the verification over the next window if its result is available and fits."""
+        """Advance the verification over its next window, if a result for it arrives in time and can be used."""
         number, within = divmod(verification.sequence, self._options.window)
         self._reached = max(self._reached, number)
         answer = None if within else self._answers.get(number)
         if answer is None:
             return False
         await asyncio.wait((answer,), timeout=self._options.result_timeout)
-        # The verification continues behind this window, with or without its result.
+        # The verification continues after this window, with or without its result.
         del self._answers[number]
         return answer.done() and answer.result().extend(verification, self._compute_end(number))
 
     def find_window_end(self, sequence: int) -> int:
-        """Return the last sequence of the window that follows a sequence."""
+        """Return the last sequence of the window that contains the record after a sequence."""
         return self._compute_end(sequence // self._options.window)
 
     def _compute_end(self, number: int) -> int:
         return min(self._last, (number + 1) * self._options.window)
 
     def _reserve(self) -> None:
-        """Reserve the next window unless the verification has reached it."""
+        """Queue the next window for the verifier, unless the verification has reached it."""
         if self._next > self._reached:
             answer = self._answers[self._next] = asyncio.get_running_loop().create_future()
             self._reserved.append((self._next, answer))

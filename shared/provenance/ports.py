@@ -59,7 +59,7 @@ class Tip:
         sequence: sequence of the last record; 0 if the chain is empty.
         hash: ``Hash`` of the last record; empty if the chain is empty.
         timestamp: time of the last record, RFC 3339 in UTC with microseconds; empty if the chain is empty.
-        token: opaque token of the store, for instance segment and ETag of the head item; empty if there is no head item.
+        token: opaque token of the store, for instance segment and ETag; empty if the chain has no head item.
     """
 
     sequence: int = 0

@@ -30,22 +30,22 @@ VERIFY_SECONDS: Final = 200.0
 PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000
 MAX_BRANCHES: Final = 10
-"""Maximum number of records past the head that are checked for forks; each may take a scan of the chain."""
+"""Maximum number of records past the head item that are checked for forks; each check may read the whole chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainVerdict:
-    """Result of a verification; :meth:`to_reply` has the names of the interface.
+    """Result of a verification.
 
     Attributes:
         chain_valid: whether the whole chain is valid.
         empty: whether the chain has no records.
-        fork_detected: whether two records have the same predecessor.
-        reason: verdict in words.
-        broken_at: first bad link: a RecordID, a record's Hash on a fork, or the blob name of a checkpoint.
-        valid: whether the named record matches its Hash; None without a named record.
-        record: the named record.
-        recomputed_hash: digest of its canonical form; None if it has no canonical form.
+        fork_detected: whether two different records have the same PreviousHash.
+        reason: description of the result.
+        broken_at: first fault: RecordID of a record, Hash of the second record of a fork, or name of a checkpoint.
+        valid: whether the requested record matches its Hash; None if no record was requested.
+        record: the requested record.
+        recomputed_hash: digest of the canonical form of the requested record; None if it has no canonical form.
     """
 
     chain_valid: bool
@@ -58,7 +58,7 @@ class ChainVerdict:
     recomputed_hash: str | None = None
 
     def to_reply(self, chain: ChainKey) -> dict[str, Any]:
-        """Return the verdict with the names of the interface."""
+        """Return the members of the reply to the caller."""
         return {
             "Valid": self.valid,
             "ChainValid": self.chain_valid,
@@ -101,20 +101,20 @@ class ChainVerifier:
         self._parallel = parallel
         self._clock = clock
 
-    async def verify(self, chain: ChainKey, named: int | None = None) -> ChainVerdict:
+    async def verify(self, chain: ChainKey, requested: int | None = None) -> ChainVerdict:
         """Verify a chain from its genesis hash to its tip.
 
         Args:
-            chain: chain to verify; an unknown one is valid and empty.
-            named: sequence of a record whose digest is recomputed, too.
+            chain: chain to verify; a chain that does not exist is valid and empty.
+            requested: sequence of a record whose digest is recomputed, too; None for no record.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``RECORD_NOT_FOUND`` if the named record does not exist; TIMEOUT
+            WorkspaceError: NOT_FOUND ``RECORD_NOT_FOUND`` if the requested record does not exist; TIMEOUT
                 ``VERIFY_TIMEOUT`` if the time limit is exceeded; UNAVAILABLE if a store does not respond.
         """
         try:
             async with asyncio.timeout(self._seconds):
-                record = None if named is None else await self._read_record(chain, named)
+                record = None if requested is None else await self._read_record(chain, requested)
                 return await self._verify(chain, record)
         except TimeoutError:
             detail = f"The chain could not be verified within {self._seconds:g} s; export it and verify it offline."
@@ -127,7 +127,8 @@ class ChainVerifier:
         return page.records[0]
 
     async def _verify(self, chain: ChainKey, record: ChainRecord | None) -> ChainVerdict:
-        # Read in this order, the checkpoint can only lag behind the head, and the head behind the records.
+        # In this order, appends during the reads cannot make a checkpoint newer than the head item, or the head item
+        # newer than the records.
         newest = await self._checkpoints.find_newest(chain) if self._checkpoints else None
         signed, error = await self._open_checkpoint(chain, newest)
         tip = await self._store.tip(chain)
@@ -170,7 +171,7 @@ class ChainVerifier:
     async def _check_fork(
         self, chain: ChainKey, verification: ChainVerification, fault: ChainFault | None
     ) -> ChainFault | None:
-        """Return the fault, or a fork if the record of the fault claims the predecessor of a valid record."""
+        """Return the fault. If the faulty record has the PreviousHash of a valid record, return a fork instead."""
         if fault is None or not fault.previous_hash:
             return fault
         after = 0
@@ -185,7 +186,7 @@ class ChainVerifier:
     async def _check_end(
         self, chain: ChainKey, verification: ChainVerification, tip: Tip, misplaced: int | None
     ) -> ChainFault | None:
-        """Return the first fault at the end of the chain: head item, misplaced records, orphans."""
+        """Return the first fault of the head item, of records past it, of misplaced records, or of orphans."""
         if misplaced is not None and verification.sequence + 1 == misplaced <= tip.sequence:
             return _build_misplaced_fault(misplaced)
         if verification.sequence < tip.sequence:
@@ -200,19 +201,22 @@ class ChainVerifier:
         return beyond or await find_orphans(self._store, chain, verification.genesis, tip)
 
     async def _find_record_past_head(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
-        """Return the fault of a record past the head item. A concurrent append moves the head item along."""
+        """Find a record past the head item and return its fault.
+
+        A concurrent append advances the head item, so the head item is read again.
+        """
         after = (await self._store.tip(chain)).sequence
         page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
-        counted = (await self._store.tip(chain)).sequence
-        uncounted = [record for record in page.records if record.sequence > counted]
-        for record in uncounted[:MAX_BRANCHES]:
+        head = (await self._store.tip(chain)).sequence
+        past_head = [record for record in page.records if record.sequence > head]
+        for record in past_head[:MAX_BRANCHES]:
             fault = await self._check_fork(chain, verification, _build_past_head_fault(record, verification.last_hash))
             if fault is not None and fault.reason.startswith("fork"):
                 verification.fork = verification.fork or fault
                 break
-        if not uncounted or (verification.fork is not None and verification.fork.broken_at == uncounted[0].hash):
+        if not past_head or (verification.fork is not None and verification.fork.broken_at == past_head[0].hash):
             return verification.fork
-        return _build_past_head_fault(uncounted[0], verification.last_hash)
+        return _build_past_head_fault(past_head[0], verification.last_hash)
 
 
 def _build_misplaced_fault(following: int) -> ChainFault:
@@ -221,7 +225,7 @@ def _build_misplaced_fault(following: int) -> ChainFault:
 
 
 def _build_past_head_fault(record: ChainRecord, last_hash: str) -> ChainFault:
-    """Return the fault of a record past the head item; its predecessor may be another one than the chain's end."""
+    """Return the fault of a record past the head item. It may be a fork: its PreviousHash may be any hash."""
     here = record_id(record.sequence)
     value = parse_if_canonical(record.canonical)
     predecessor = value.get("PreviousHash") if type(value) is dict else None
@@ -253,9 +257,9 @@ def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, count
 
 
 def add_record_verdict(verdict: ChainVerdict, record: ChainRecord) -> ChainVerdict:
-    """Return the verdict with the check of a named record, whose Hash must be the digest of its canonical form.
+    """Add the check of a requested record to a verdict: its Hash must be the digest of its canonical form.
 
-    The record is shown as in queries: a record without a canonical form is replaced by a placeholder.
+    The record is returned as in queries: a placeholder replaces a record without a canonical form.
     """
     form = canonicalize_record(record.canonical)
     recomputed = None if form is None else digest(form)

@@ -54,17 +54,17 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _warn_future_time(records: Sequence[Mapping[str, Any]]) -> None:
-    """Warn if the time of the last record is in the future, since either clock may be wrong."""
+    """Print a note if the time of the last record is in the future: that clock or this one may be wrong."""
     last = record_time(records[-1]) if records else ""
     if last > datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds"):
         sys.stderr.write(f"note: the last record's time, {last}, is ahead of this computer's clock\n")
 
 
 def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
-    """Return the checkpoint to compare with.
+    """Load the checkpoint with which the export is compared; None without the option ``--key``.
 
     Raises:
-        NoteError: if the key did not sign it, or it belongs to another chain.
+        NoteError: if the key did not sign the checkpoint, or it belongs to another chain.
         ValueError: if the key is invalid.
         OSError: if a file cannot be read.
     """
@@ -80,10 +80,10 @@ def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
 
 
 def _parse_keys(text: str) -> list[VerifierKey]:
-    """Return the keys of some lines: the current one and earlier ones.
+    """Parse verifier keys, one a line: the current one and retired ones.
 
     Raises:
-        ValueError: if one of them is invalid, or there is none.
+        ValueError: if a key is invalid, or the text is empty.
     """
     try:
         return [VerifierKey.parse(line) for line in text.strip().splitlines() or [""]]

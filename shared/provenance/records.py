@@ -114,8 +114,8 @@ def draft_record(body: Mapping[str, Any], time_field: str = "Timestamp") -> Reco
     size = len(text) + _LINKS_LONGER
     if size > MAX_RECORD_BYTES:
         raise _too_large_error(size)
-    parts = text.split(_QUOTED_SLOT)
-    return RecordDraft(*parts, time_field < _LINKS[0], project_record(body), size)
+    part_1, part_2, part_3, part_4 = text.split(_QUOTED_SLOT)
+    return RecordDraft(part_1, part_2, part_3, part_4, time_field < _LINKS[0], project_record(body), size)
 
 
 def draft_event(user_id: str, event: Mapping[str, Any]) -> RecordDraft:

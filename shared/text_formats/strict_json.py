@@ -31,7 +31,7 @@ def parse_json(body: bytes) -> Any:
 
     Raises:
         ValueError: the body is not UTF-8 or not JSON, or it has a duplicate key, NaN or Infinity, a number outside the
-            range of a double, a lone surrogate, more than 100 levels, or more than 100,000 arrays and objects.
+            range of a double, an unpaired surrogate, more than 100 levels, or more than 100,000 arrays and objects.
     """
     try:
         text = body.decode("utf-8")

@@ -22,7 +22,7 @@ ADDRESS, DATA_DIR = "URL=http://127.0.0.1:7071", "export DATA_DIR=.data"
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return the sample plant, running, with its simulators' first readings in the table."""
-    # A name with a blank, and a free port: the tour must work for any.
+    # The tour must work with a space in the path of the data folder, and on any port.
     running = Service(tmp_path_factory.mktemp("readme") / "a plant", ROOT / "samples" / "workspace.yaml").start()
     viewer = running.caller("viewer@plant-a.example")
     address = "/oi-api/warm-queries/latest-readings?p.connection=chiller-sim&limit=2"

@@ -14,7 +14,15 @@ from shared.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+|OVERLOADED|THROTTLED|UNAUTHENTICATED")
-RAISERS = {"CosmosItemStore", "WorkspaceError", "invalid", "invalid_fields", "call_vault", "unavailable_on_failure"}
+RAISERS = {
+    "CosmosItemStore",
+    "UnmatchedRequestError",
+    "WorkspaceError",
+    "invalid",
+    "invalid_fields",
+    "call_vault",
+    "unavailable_on_failure",
+}
 
 
 def test_the_reference_is_up_to_date() -> None:

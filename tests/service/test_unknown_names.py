@@ -47,7 +47,7 @@ def test_misspelt_rights_create_no_credential(service: Service) -> None:
         "minute": "Unknown parameter `minute`; did you mean `minutes`?",
     }
     reply = admin.get(f"{KEYS}/jwt?scopes=Workspace.Catalog.Read&scopes=Workspace.Keys.Manage")
-    assert messages_by_field(reply) == {"scopes": "is given more than once"}
+    assert messages_by_field(reply) == {"scopes": "is repeated; send it once"}
 
 
 @pytest.mark.parametrize("path", ["/oi-api/warm-queries/newest", "/api/workspaces/explorer/warm-queries/newest"])

@@ -161,7 +161,7 @@ async def test_a_repeated_parameter_is_rejected() -> None:
     """A query parameter must not occur twice."""
     reply, value = await send("GET", "/public?limit=1&limit=2")
     assert reply.status == 400
-    assert value["errors"] == [{"field": "limit", "message": "is given more than once"}]
+    assert value["errors"] == [{"field": "limit", "message": "is repeated; send it once"}]
 
 
 async def test_an_unexpected_error_has_no_details() -> None:

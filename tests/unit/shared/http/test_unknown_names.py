@@ -154,7 +154,7 @@ async def test_an_operation_without_parameters_rejects_all() -> None:
 async def test_a_repeated_parameter_is_rejected(query: str) -> None:
     """A parameter must not occur twice, even under different names."""
     [message] = (await get_errors("POST", f"/refuses?{query}", {"name": "x"})).values()
-    assert message == "is given more than once"
+    assert message == "is repeated; send it once"
 
 
 async def test_a_member_under_both_names_is_rejected() -> None:

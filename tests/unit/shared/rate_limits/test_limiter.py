@@ -64,7 +64,9 @@ async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
 
 @pytest.mark.parametrize("pause", [0.0, 0.3, 0.7, 60.4])
 @pytest.mark.parametrize("before", [0.0, 0.4, 59.9])
-async def test_a_caller_that_waits_as_told_is_admitted(store: SqliteLeaseStore, before: float, pause: float) -> None:
+async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
+    store: SqliteLeaseStore, before: float, pause: float
+) -> None:
     """A caller that waits for the returned seconds, 60 at most, is admitted by every instance."""
     clock = Clock()
     first, second = RateLimiter(store, clock), RateLimiter(store, clock)
@@ -118,7 +120,7 @@ async def test_a_failing_store_does_not_stop_the_service() -> None:
         assert await call(limiter)
         clock.now += 0.5
     assert len(called_at) == 2
-    # Without the store, the instance admits one budget, not one budget after the other.
+    # Without the store, the instance admits one budget in total and then rejects until `retryAfter`.
     clock.now += 10
     assert sum([await call(limiter) for _ in range(3 * FREE.requests)]) == FREE.requests
     async with limiter.admit("p", FREE) as decision:

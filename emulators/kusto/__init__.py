@@ -1,1 +1,1 @@
-"""Emulator of the query endpoint of Azure Data Explorer: its REST API on loopback, over DuckDB."""
+"""Emulator of the query endpoint of Azure Data Explorer: serves its REST API locally and runs queries on DuckDB."""

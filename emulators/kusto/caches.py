@@ -1,4 +1,4 @@
-"""Caches of query results and of parsed statements."""
+"""Caches of query results and of parsed SQL statements."""
 
 import threading
 from collections import OrderedDict
@@ -22,7 +22,7 @@ type Key = bytes
 
 @dataclass(frozen=True, slots=True)
 class CachedQueryResult:
-    """Result that was computed for an earlier request."""
+    """Query result that was computed for an earlier request, with this request."""
 
     result: KqlResult
     origin: ResultOrigin
@@ -31,8 +31,8 @@ class CachedQueryResult:
 class QueryResultsCache:
     """Cache of query results, limited by size; the least recently used result is removed first.
 
-    A request with the same text, parameters and limits finds the result. Only age makes a result stale, as the page
-    "Query results cache" of the Data Explorer documentation describes.
+    The key of a result consists of the query text, the parameters and the limits of the request. A result becomes stale
+    by age only, not by new data, as the page "Query results cache" of the Data Explorer documentation describes.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -42,12 +42,12 @@ class QueryResultsCache:
 
     @staticmethod
     def create_key(text: str, parameters: Mapping[str, Any], options: RequestOptions) -> Key:
-        """Return the key of a request; requests with the same key have the same result."""
+        """Return the cache key of a request, from its query text, parameters and result limits."""
         limits = [options.take_records, options.max_records, options.max_bytes]
         return orjson.dumps([text, parameters, limits], option=orjson.OPT_SORT_KEYS)
 
     def find(self, key: Key, max_age: timedelta) -> CachedQueryResult | None:
-        """Return the result of a key, None if it is missing or older than ``max_age``."""
+        """Return the cached result of a key; None if there is none, or if it is older than ``max_age``."""
         cached = self._results.get(key)
         if cached is None or datetime.now(UTC) - cached.origin.started_at > max_age:
             return None
@@ -55,7 +55,7 @@ class QueryResultsCache:
         return cached
 
     def store(self, key: Key, cached: CachedQueryResult) -> None:
-        """Store a result, unless it is too large, and replace an older one with the same key."""
+        """Store a result and replace an older one with the same key; a result that is too large is not stored."""
         self._remove(key)
         if len(cached.result.rows) > MAX_RESULT_BYTES:
             return
@@ -79,7 +79,7 @@ MAX_CACHED_CHARACTERS = 1_000_000
 
 
 class StatementCache:
-    """Thread-safe cache of parsed statements, so that a repeated query is not parsed again."""
+    """Thread-safe cache of parsed SQL statements, so that the SQL of a repeated query is not parsed again."""
 
     def __init__(self) -> None:
         self._statements: OrderedDict[str, duckdb.Statement] = OrderedDict()
@@ -87,11 +87,11 @@ class StatementCache:
         self._lock = threading.Lock()
 
     def parse_select(self, cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
-        """Return the parsed SELECT of a text; it may be executed repeatedly.
+        """Parse SQL text that contains one SELECT; return the statement, which may be executed repeatedly.
 
         Raises:
-            QueryError: the text is not exactly one SELECT.
-            duckdb.ParserException: the text is not SQL.
+            QueryError: the SQL text is not exactly one SELECT.
+            duckdb.ParserException: the text is not valid SQL.
         """
         with self._lock:
             known = self._statements.get(sql)

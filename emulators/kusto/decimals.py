@@ -1,4 +1,7 @@
-"""Decimals. DuckDB stores 38 digits, nine of them after the point; other values are rejected instead of rounded."""
+"""Values of the Kusto type decimal.
+
+DuckDB stores 38 digits, nine of them after the point. Values with more digits are rejected instead of rounded.
+"""
 
 from decimal import Decimal
 
@@ -13,7 +16,7 @@ def is_representable(value: Decimal) -> bool:
 
 
 def format_decimal(value: Decimal) -> str:
-    """Return a decimal as text without exponent, trailing zeros or negative zero: ``1``, not ``1.000000000``."""
+    """Format a decimal without exponent, trailing zeros or negative zero: ``1``, not ``1.000000000``."""
     text = format(value, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text

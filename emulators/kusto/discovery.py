@@ -1,7 +1,8 @@
-"""Operators whose columns depend on the data, and the probes that find these columns before translation.
+"""Query operators whose columns depend on the data, and the probe queries that find these columns.
 
 An operator such as ``evaluate pivot()`` has one column for each value of its input. The first translation of such a
-query is a probe, a query for those values. The text is then translated again with the rows of the probe.
+query therefore returns a probe: a query for those values. The engine runs the probe, and the query text is translated
+again with the rows of the probe.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ from typing import Any
 
 from duckdb_kql import ir
 
-from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.errors import query_fault_error, semantic_error, unsupported_error
 
 MAX_PROBES = 8
 """Maximum number of probes of one query."""
@@ -25,54 +26,63 @@ _PROBE_ROWS: contextvars.ContextVar[Mapping[int, Rows]] = contextvars.ContextVar
 
 
 class DataDependentOperator(ir.Operator):
-    """Operator whose columns depend on the data.
+    """Query operator whose output columns depend on the data.
 
     Attributes:
-        offset: start of its text, which identifies it within its query.
+        offset: position in the query text at which the operator starts; it identifies the operator.
     """
 
     offset: int
 
-    def probe(self) -> ir.Operator:
-        """Return the operator that finds the columns, over the same input."""
+    def build_probe(self) -> ir.Operator:
+        """Return the query operator that lists the values which become columns, over the same input."""
         raise NotImplementedError
 
     @property
     def probe_rows(self) -> Rows:
-        """Rows of the probe.
+        """Rows that the probe query of this operator returned.
 
         Raises:
-            QueryError: probes are not supported at the place of this operator.
+            QueryError: the operator is in a place for which no probe runs.
         """
         rows = _PROBE_ROWS.get({}).get(self.offset)
         if rows is None:
             raise unsupported_error(
-                "a schema that depends on data here", "give the operator's columns, as in : (name:type)"
+                "output columns that depend on the data, in this place",
+                "add an output schema to the operator, as in : (name:type)",
             )
         return rows
 
 
 def find_next_probe(query: ir.Query, found: Sequence[Rows]) -> ir.Query | None:
-    """Return the next probe of a query, None if all probes have run.
+    """Return the next probe query that a query requires, None if all its probes have run.
 
     Args:
-        query: a lowered query.
-        found: the rows of the previous probes.
+        query: the query in the intermediate representation of the translator library.
+        found: the rows that the previous probe queries returned.
 
     Raises:
-        QueryError: the query needs too many probes, or invokes a function that needs one twice.
+        QueryError: the query requires too many probes, or calls a function that contains such an operator twice.
     """
     places = list(_find_operators(query))
     if len(places) > MAX_PROBES:
-        raise unsupported_error(f"more than {MAX_PROBES} operators whose schema depends on data")
+        raise query_fault_error(
+            "EMB0001",
+            f"The query has more than {MAX_PROBES} operators whose columns depend on the data, such as bag_unpack or "
+            "pivot; split the query",
+        )
     if len({operator.offset for operator, _ in places}) < len(places):
-        raise unsupported_error("a function with a schema that depends on data, invoked twice")
+        raise query_fault_error(
+            "EMB0001",
+            "The query calls a function twice whose columns depend on the data; call it once in a let statement with "
+            "materialize(), or give its operator an output schema",
+        )
     return places[len(found)][1] if len(found) < len(places) else None
 
 
 @contextlib.contextmanager
 def bind_probe_rows(query: ir.Query, found: Sequence[Rows]) -> Iterator[None]:
-    """Provide the rows of the probes to the operators of a query within a context."""
+    """Context manager: make the rows of the probe queries available to the operators that need them."""
     places = (operator.offset for operator, _ in _find_operators(query))
     token = _PROBE_ROWS.set(dict(zip(places, found, strict=False)))
     try:
@@ -82,10 +92,10 @@ def bind_probe_rows(query: ir.Query, found: Sequence[Rows]) -> Iterator[None]:
 
 
 def to_column_name(value: Any) -> str:
-    """Return a value of the data as the name of a column.
+    """Convert a value that a probe query returned to a column name.
 
     Raises:
-        QueryError: the value is too long.
+        QueryError: the value is too long for a column name.
     """
     name = "" if value is None else str(value)
     if len(name) > MAX_NAME_CHARACTERS:
@@ -96,7 +106,7 @@ def to_column_name(value: Any) -> str:
 def _find_operators(
     query: ir.Query, lets: Sequence[tuple[str, Any]] = ()
 ) -> Iterator[tuple[DataDependentOperator, ir.Query]]:
-    """Yield each data-dependent operator with its probe, in the order in which the probes must run."""
+    """Yield each data-dependent operator with its probe query, in the order in which these queries must run."""
     scope = list(lets)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):
@@ -106,7 +116,7 @@ def _find_operators(
         for nested in _find_queries(operator):
             yield from _find_operators(nested, scope)
         if isinstance(operator, DataDependentOperator):
-            operators = [*query.operators[:index], operator.probe()]
+            operators = [*query.operators[:index], operator.build_probe()]
             yield operator, ir.Query(query.source, operators, scope, list(query.parameters))
 
 

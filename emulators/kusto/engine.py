@@ -1,4 +1,4 @@
-"""Query engine: runs queries concurrently in threads, each within its timeout."""
+"""Query engine: translates KQL queries and runs them concurrently in threads, each within its timeout."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ from emulators.kusto.frames import KqlResult, columns_from_description, encode_r
 from emulators.kusto.library_errors import error_from_duckdb
 from emulators.kusto.options import RequestOptions
 from emulators.kusto.parameters import bind_parameters
-from emulators.kusto.positions import with_position
+from emulators.kusto.positions import add_position
 from emulators.kusto.sandbox import abort_process
 from emulators.kusto.translate import Translation
 from emulators.kusto.translator import Translator
@@ -47,7 +47,7 @@ _STOP_SECONDS = 0.7
 """Time for a timed-out query to end before its caller receives the timeout error anyway."""
 _STOP_RETRY_SECONDS = 0.05
 _STUCK_SECONDS = 120
-"""Time after which a query that cannot be interrupted ends the process; it would occupy a thread and a core forever."""
+"""Time after which the process ends if a query cannot be interrupted; it would occupy a thread and a core forever."""
 _MEMORY_ATTEMPTS = 4
 
 _LOGGER = logging.getLogger(__name__)
@@ -55,15 +55,15 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Execution:
-    """Execution of one query.
+    """Execution of one translated query.
 
     Attributes:
-        cursor: cursor of this execution only; closed at its end.
-        statements: cache of parsed statements.
-        text: text of the query, to find the positions of errors.
-        sql: one SELECT.
-        bound: values of its placeholders.
-        options: limits of the result.
+        cursor: database cursor for this execution only; it is closed at the end.
+        statements: cache of parsed SQL statements.
+        text: KQL text of the query, to find the positions of errors.
+        sql: SQL of the query, one SELECT.
+        bound: values of the placeholders in the SQL.
+        options: request options with the limits of the result.
         stopped: set when the result is no longer needed.
     """
 
@@ -76,16 +76,16 @@ class Execution:
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> KqlResult:
-        """Execute the query and encode its rows.
+        """Execute the query and return its columns and encoded rows.
 
         Raises:
             QueryError: the query failed or was stopped.
         """
         began = time.perf_counter()
         try:
-            columns, rows = self._fetch()
+            columns, rows = self._fetch_rows()
         except duckdb.Error as error:
-            raise with_position(error_from_duckdb(error), self.text) from error
+            raise add_position(error_from_duckdb(error), self.text) from error
         except MemoryError:
             raise out_of_memory_error() from None
         except (OverflowError, ValueError) as error:
@@ -95,11 +95,11 @@ class Execution:
         return KqlResult(columns, rows, time.perf_counter() - began)
 
     def stop(self) -> None:
-        """Interrupt the execution; repeat until it ends, because DuckDB loses an interrupt between statements."""
+        """Interrupt the execution. Repeat this until it ends, because DuckDB may ignore an interrupt."""
         self.stopped.set()
         self.cursor.interrupt()
 
-    def _fetch(self) -> tuple[tuple[tuple[str, str], ...], bytes]:
+    def _fetch_rows(self) -> tuple[tuple[tuple[str, str], ...], bytes]:
         limited = f"SELECT * FROM ({self.sql}) LIMIT {self._compute_row_limit()}"  # noqa: S608  the translator's own SQL
         statement = self.statements.parse_select(self.cursor, limited)
         if self.stopped.is_set():
@@ -137,16 +137,17 @@ class Execution:
                     f"The results of this query exceed the set limit of {self.options.max_bytes} bytes"
                 )
             yield chunk
-            # A row can have megabytes: the next chunk is sized by the average row, so that the limit stops it in time.
+            # A row can have megabytes. The size of the next chunk follows from the average row so far, so that the size
+            # limit is checked before too much memory is used.
             fetch_rows = min(_MAX_FETCH_ROWS, max(1, _CHUNK_BYTES * records // max(1, size)))
 
 
 class Engine:
-    """Runs queries over one sandboxed database.
+    """Runs KQL queries over one sandboxed DuckDB database.
 
     Args:
-        connection: the database; each query opens a cursor.
-        translator: turns query texts into SQL.
+        connection: connection to the database; each query opens its own cursor.
+        translator: translates KQL texts into SQL.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, translator: Translator) -> None:
@@ -161,35 +162,35 @@ class Engine:
         self.outcomes: dict[str, int] = {}
 
     async def query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
-        """Run a query; cancelling the call stops the query.
+        """Run a KQL query and return its result; if the call is cancelled, the query is stopped.
 
         Raises:
             QueryError: the query was rejected, failed or timed out.
         """
         if self.pending >= MAX_RUNNING + MAX_WAITING:
-            self._count("TooManyRequests")
+            self._count_outcome("TooManyRequests")
             raise throttling_error(MAX_RUNNING)
         self.pending += 1
         try:
-            result = await self._query(text, parameters, options)
+            result = await self._run_query(text, parameters, options)
         except QueryError as error:
-            self._count(error.code)
+            self._count_outcome(error.code)
             raise
         finally:
             self.pending -= 1
-        self._count("Completed")
+        self._count_outcome("Completed")
         return result
 
     async def close(self) -> None:
-        """Wait for the running queries to end; to be called after all callers have disconnected."""
+        """Wait a short time for queries that are being stopped; call this after all callers have disconnected."""
         if self._stopping:
             await asyncio.wait(self._stopping, timeout=_STOP_SECONDS)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _count(self, outcome: str) -> None:
+    def _count_outcome(self, outcome: str) -> None:
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
 
-    async def _query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
+    async def _run_query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
         if len(text) > MAX_CHARACTERS:
             raise too_complex_error(f"the query is longer than {MAX_CHARACTERS} characters")
         deadline = time.monotonic() + options.timeout_seconds
@@ -198,17 +199,17 @@ class Engine:
             try:
                 return await self._execute(text, translation, bound, options, deadline)
             except QueryError as error:
-                # Queries share the memory: one that failed next to others may succeed after they have ended.
+                # All queries share the memory. A query that ran out of memory may succeed after the others have ended.
                 retry = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
                 if not (error.partial and "80DA0001" in error.message and retry):
                     raise
-            await asyncio.sleep(random.uniform(0.05, 0.2) * 2**attempt)  # noqa: S311  spreads load, keeps no secret
+            await asyncio.sleep(random.uniform(0.05, 0.2) * 2**attempt)  # noqa: S311  spreads load, no secret
         raise internal_error()
 
     async def _translate(
         self, text: str, parameters: Mapping[str, Any], options: RequestOptions, deadline: float
     ) -> tuple[Translation, Mapping[str, Any]]:
-        """Return the translation of a text and its bound parameters, after running the probes that it needs."""
+        """Run the probe queries that a KQL text requires; return its translation and the values of its placeholders."""
         probing = replace(options, take_records=None, max_records=MAX_COLUMNS)
         found: list[Rows] = []
         while True:
@@ -264,7 +265,7 @@ class Engine:
             give_up_at = time.monotonic() + _STUCK_SECONDS
             while not work.done():
                 if time.monotonic() > give_up_at:
-                    abort_process(f"a query cannot be interrupted since {_STUCK_SECONDS} s")
+                    abort_process(f"a query could not be interrupted for {_STUCK_SECONDS} s")
                 execution.stop()
                 await asyncio.wait({work}, timeout=_STOP_RETRY_SECONDS)
 

@@ -1,7 +1,7 @@
 """Query errors in the format of Azure Data Explorer.
 
-Failure codes, type names and permanence follow the table "Kusto.Data exceptions" of the Data Explorer documentation.
-Failures after the start of execution follow its page "Partial query failures".
+Error codes, exception names and the flag "permanent" follow the table "Kusto.Data exceptions" of the Data Explorer
+documentation. Failures after the start of execution follow its page "Partial query failures".
 """
 
 from typing import Any
@@ -12,18 +12,18 @@ _INVALID = "Request is invalid and cannot be executed."
 
 
 class QueryError(Exception):
-    """Failure of a query.
+    """Error of a query, with the members of Data Explorer's error document.
 
     Args:
-        status: HTTP status.
+        status: HTTP status of the reply.
         code: ``code`` of the error document.
         type_name: name of the exception in ``Kusto.Data.Exceptions``.
-        message: description without heading and position.
-        heading: text before the message.
-        inner: stable code of the exact fault (``SEM0100``, ``EMB0002``).
-        permanent: false if a retry may succeed.
-        position: line and column in the query text, both from 1.
-        subject: the name that caused the error, ``name()`` for a call; used to find the position.
+        message: description of the error, without heading and position.
+        heading: text before the message, such as ``Semantic error: SEM0100: ``.
+        inner: stable code of the cause, such as ``SEM0100`` or ``EMB0002``.
+        permanent: whether a retry cannot succeed.
+        position: line and column of the cause in the query text, both counted from 1.
+        subject: the name in the query that caused the error, ``name()`` for a call; used to find the position.
     """
 
     def __init__(
@@ -53,26 +53,26 @@ class QueryError(Exception):
 
     @property
     def message(self) -> str:
-        """Heading, sentence and position."""
+        """Complete text of the error: heading, description and position."""
         return str(self)
 
     @property
     def partial(self) -> bool:
-        """Whether the failure is reported with status 200, as Data Explorer does after the start of execution."""
+        """True if the reply has status 200, as in Data Explorer for failures after the start of execution."""
         return self.status == _OK
 
     def to_arguments(self) -> dict[str, Any]:
-        """Return the constructor's arguments in JSON types, to recreate the error in another process."""
+        """Return the constructor's arguments as JSON values, so that another process can recreate the error."""
         names = ("status", "code", "type_name", "heading", "inner", "permanent", "position", "subject")
         return {"message": self.sentence, **{name: getattr(self, name) for name in names}}
 
     def with_position(self, position: tuple[int, int], operator: str = "") -> "QueryError":
-        """Return the error with its position (line and column from 1) and, if known, its tabular operator."""
+        """Return a copy with a position (line and column from 1) and, if given, the name of the query operator."""
         sentence = f"'{operator}' operator: {self.sentence}" if operator else self.sentence
         return QueryError(**{**self.to_arguments(), "message": sentence, "position": position})
 
     def to_document(self) -> dict[str, Any]:
-        """Return the error document without the request context."""
+        """Return the error as the JSON document of Data Explorer, without the member ``@context``."""
         error: dict[str, Any] = {
             "code": self.code,
             "message": _INVALID if self.permanent else "Request aborted due to an internal service error.",
@@ -92,7 +92,7 @@ class QueryError(Exception):
 
 
 def syntax_error(message: str, position: tuple[int, int] | None = None) -> QueryError:
-    """Return the error for a query text that does not parse; ``position`` is line and column from 1."""
+    """Return the error for a query text with a syntax error; ``position`` is line and column from 1."""
     return QueryError(
         status=400,
         code="BadRequest_SyntaxError",
@@ -128,9 +128,10 @@ def unresolved_name_error(name: str) -> QueryError:
 def unsupported_error(
     construct: str, reason: str = "", position: tuple[int, int] | None = None, subject: str = ""
 ) -> QueryError:
-    """Return the error for a construct of Data Explorer that the emulator does not support.
+    """Return the error for a KQL construct that the emulator does not support.
 
-    ``subject`` is used to find the position; by default it is the first word of the construct.
+    ``subject`` is the name that is searched in the query text to find the position; by default it is the first word of
+    ``construct``.
     """
     because = f" ({reason})" if reason else ""
     return QueryError(
@@ -146,7 +147,10 @@ def unsupported_error(
 
 
 def query_fault_error(code: str, message: str) -> QueryError:
-    """Return the error for a fault that DuckDB found when it knew the types; ``code`` is the inner code."""
+    """Return the error for an invalid or unsupported query; ``code`` is the inner code, and the message is complete.
+
+    It is used mostly for faults that DuckDB finds, because only DuckDB knows the types of the columns.
+    """
     is_unsupported = code == "EMB0001"
     return QueryError(
         status=400,
@@ -159,7 +163,7 @@ def query_fault_error(code: str, message: str) -> QueryError:
 
 
 def untranslatable_error() -> QueryError:
-    """Return the error for a text on which the translator library failed; the log contains the details."""
+    """Return the error for a query on which the translator library failed; the log contains the details."""
     return QueryError(
         status=400,
         code="General_BadRequest",
@@ -177,14 +181,14 @@ def not_read_only_error(position: tuple[int, int] | None = None) -> QueryError:
         code="BadRequest_NotReadOnly",
         type_name="KustoBadRequestException",
         heading="Bad request: EMB0002: ",
-        message="control commands are not accepted here; this endpoint answers queries only.",
+        message="control commands are not accepted here; this endpoint accepts queries only.",
         inner="EMB0002",
         position=position,
     )
 
 
 def too_complex_error(message: str) -> QueryError:
-    """Return the error for a text that is too long or nested too deeply."""
+    """Return the error for a query text that is too long, nested too deeply or too expensive to translate."""
     return QueryError(
         status=400,
         code="General_BadRequest",
@@ -196,7 +200,7 @@ def too_complex_error(message: str) -> QueryError:
 
 
 def bad_request_error(message: str) -> QueryError:
-    """Return the error for a malformed request."""
+    """Return the error for a malformed HTTP request; ``message`` names the member and the rule."""
     return QueryError(
         status=400, code="General_BadRequest", type_name="KustoBadRequestException", message=f"Bad request: {message}"
     )
@@ -213,7 +217,7 @@ def unknown_database_error(name: str) -> QueryError:
 
 
 def result_too_large_error(message: str) -> QueryError:
-    """Return the error for a result that exceeds the record or size limit of the request."""
+    """Return the error for a query result that exceeds the record or size limit of the request."""
     return QueryError(
         status=200,
         code="LimitsExceeded",
@@ -268,7 +272,7 @@ def throttling_error(capacity: int) -> QueryError:
 
 
 def execution_error(message: str) -> QueryError:
-    """Return the error for a value that failed during execution, such as an overflow or a failed cast."""
+    """Return the error for a computation that failed during execution, such as an overflow or a failed conversion."""
     return QueryError(
         status=400,
         code="General_BadRequest",

@@ -1,7 +1,8 @@
-"""Replies in the frames of the Kusto REST API, version 2.
+"""Rendering of query replies as the JSON frames of the Kusto REST API, version 2.
 
 See "Query V2 HTTP response" of the Data Explorer documentation. Frames are neither fragmented nor progressive. Values
-have the format of Data Explorer: instants and timespans are texts, dynamic values are JSON, non-finite reals are names.
+have the format of Data Explorer: datetimes and timespans are strings, dynamic values are JSON, and NaN and infinity are
+strings with their names.
 """
 
 import math
@@ -62,11 +63,11 @@ _LONG = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class ResultOrigin:
-    """Request for which a cached result was computed.
+    """Earlier request for which a cached query result was computed.
 
     Attributes:
-        request_id: id of the request.
-        started_at: start of the request, in UTC.
+        request_id: client request id of that request.
+        started_at: start of that request, in UTC.
     """
 
     request_id: str
@@ -78,9 +79,9 @@ class KqlResult:
     """Result of a query.
 
     Attributes:
-        columns: names and Kusto types, in order.
+        columns: name and Kusto type of each column, in order.
         rows: the rows as JSON arrays, separated by commas.
-        seconds: execution time.
+        seconds: execution time of the query.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -89,15 +90,15 @@ class KqlResult:
 
 
 def columns_from_description(description: Iterable[Sequence[Any]]) -> tuple[tuple[str, str], ...]:
-    """Return the Kusto columns of a DB-API cursor description."""
+    """Return name and Kusto type of each column, from the description of a database cursor."""
     return tuple((str(entry[0]), kusto_type(entry[1])) for entry in description)
 
 
 def encode_rows(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> bytes:
-    """Return rows as JSON arrays, separated by commas and without enclosing brackets.
+    """Encode rows as JSON arrays, separated by commas and without enclosing brackets.
 
     Raises:
-        OverflowError: an integer does not fit into 64 bits.
+        OverflowError: a value cannot be represented, such as an integer of more than 64 bits.
     """
     writers = [_WRITERS.get(kind) for _, kind in columns]
     wire = [
@@ -106,11 +107,11 @@ def encode_rows(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]
     try:
         return orjson.dumps(wire, default=_encode_other, option=_ROW_OPTIONS)[1:-1]
     except TypeError as error:
-        raise OverflowError(f"a value has no JSON form: {error}") from error
+        raise OverflowError(f"a value cannot be represented in JSON: {error}") from error
 
 
 def render_data_set(result: KqlResult, request_id: str, origin: ResultOrigin | None = None) -> bytes:
-    """Return the frames of a result; ``origin`` is the earlier request if the result was cached."""
+    """Render a query result as frames; ``origin`` is the earlier request if the result was cached."""
     primary = _render_primary(result.columns, result.rows)
     seconds = result.seconds if origin is None else 0.0
     last = {"HasErrors": False, "Cancelled": False}
@@ -118,7 +119,7 @@ def render_data_set(result: KqlResult, request_id: str, origin: ResultOrigin | N
 
 
 def render_failed_data_set(error: QueryError, request_id: str) -> bytes:
-    """Return the frames of a query that failed after the start of execution: the error instead of the rows."""
+    """Render the frames of a query that failed after the start of execution; they contain the error instead of rows."""
     document = error.to_document()
     reported = orjson.dumps({"OneApiErrors": [document]})
     completion = {"HasErrors": True, "Cancelled": False, "OneApiErrors": [document]}
@@ -126,7 +127,7 @@ def render_failed_data_set(error: QueryError, request_id: str) -> bytes:
 
 
 def render_error_document(error: QueryError, request_id: str) -> bytes:
-    """Return the error document of a query that was not executed."""
+    """Render the error document of a rejected request or of a query that was not executed."""
     document = error.to_document()
     document["error"]["@context"] = {
         "timestamp": _encode_instant(datetime.now(UTC)),
@@ -189,7 +190,7 @@ def _encode_instant(value: Any) -> Any:
         return f"{value.isoformat()}T00:00:00Z"
     if value is None:
         return None
-    raise OverflowError("an instant lies outside the years 1 to 9999")  # DuckDB returns these as texts
+    raise OverflowError("a datetime is outside the years 1 to 9999")  # DuckDB returns these as strings
 
 
 def _encode_timespan(value: Any) -> Any:
@@ -199,7 +200,7 @@ def _encode_timespan(value: Any) -> Any:
 
 
 def _encode_dynamic(value: Any) -> Any:
-    """Embed JSON text unchanged, so that numbers retain their digits; other text becomes a JSON string."""
+    """Embed JSON text unchanged, so that its numbers retain all digits; encode any other text as a JSON string."""
     if not isinstance(value, str):
         return value
     try:
@@ -216,7 +217,7 @@ def _encode_real(value: Any) -> Any:
 
 
 def _encode_string(value: Any) -> Any:
-    """Replace null by the empty string: the type string of Kusto has no null."""
+    """Replace null by the empty string, because Kusto strings are never null."""
     return "" if value is None else value
 
 
@@ -231,7 +232,7 @@ def _encode_decimal(value: Any) -> Any:
 def _encode_long(value: Any) -> Any:
     if value is None or value in _LONG:
         return value
-    raise OverflowError("an integer lies outside 64 bits")
+    raise OverflowError("an integer is outside the range of 64 bits")
 
 
 def _encode_other(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Ingestion: a thread that copies impulses from the hub's SQLite file into the table ``Telemetry``.
+"""Ingestion: copies normalised telemetry messages (impulses) from the hub into the table ``Telemetry``.
 
-The table ``partitions`` of the file numbers the partitions of every hub. The id of a row of ``events`` is the number
-of its partition, shifted by 48 bits, plus its sequence number, so that the events of a partition are adjacent.
-``offsets`` holds the sequence number up to which each consumer group has read a partition.
+The hub is a SQLite file. Its table ``partitions`` numbers the partitions of every hub. The id of a row of ``events`` is
+the number of its partition, shifted by 48 bits, plus its sequence number, so that the events of a partition are
+adjacent. ``offsets`` contains the sequence number up to which each consumer group has read a partition.
 """
 
 import logging
@@ -22,7 +22,7 @@ from emulators.kusto.store import Offset, RejectedEvent, TelemetryRow, Telemetry
 
 HUB = "impulses"
 GROUP = "adx"
-"""The consumer group of this reader."""
+"""Consumer group of this reader."""
 
 _BUSY_SECONDS = 30.0
 _MAX_READ_BYTES = 16 * 1024 * 1024
@@ -58,12 +58,12 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class QueuedEvent(NamedTuple):
-    """An event of the hub.
+    """Event of the hub.
 
     Attributes:
-        sequence: its number within its partition.
-        enqueued: the time when the hub stored it, in UTC without a zone.
-        body: its content.
+        sequence: sequence number of the event within its partition.
+        enqueued: time at which the hub stored the event, a naive datetime in UTC.
+        body: content of the event.
     """
 
     sequence: int
@@ -72,12 +72,12 @@ class QueuedEvent(NamedTuple):
 
 
 class HubFile:
-    """Reads the events and stores the offsets of the consumer group ``adx``. Not thread-safe.
+    """Reads events from the hub's file, and stores the offsets of the consumer group ``adx``. Not thread-safe.
 
-    Every method may raise ``sqlite3.Error``: the file is locked for more than 30 s, or the disk is full.
+    Every method may raise ``sqlite3.Error``, for example if the file is locked for more than 30 s or the disk is full.
 
     Args:
-        path: the file; created with its tables if it does not exist.
+        path: SQLite file of the hub; created with its tables if it does not exist.
     """
 
     def __init__(self, path: Path) -> None:
@@ -99,7 +99,7 @@ class HubFile:
         return [row[0] for row in rows]
 
     def read(self, partition: str, after: int, limit: int) -> list[QueuedEvent]:
-        """Return up to ``limit`` events with a sequence number above ``after``, in ascending order."""
+        """Return up to ``limit`` events of a partition with a sequence number above ``after``, in ascending order."""
         row = self._connection.execute(
             "SELECT id FROM partitions WHERE hub = ? AND partition = ?", (HUB, partition)
         ).fetchone()
@@ -121,7 +121,10 @@ class HubFile:
         return events
 
     def commit(self, partition: str, sequence: int) -> None:
-        """Store that the group has read a partition up to and including ``sequence``; an offset never decreases."""
+        """Store that the consumer group has read a partition up to and including ``sequence``.
+
+        A lower sequence number than the stored one has no effect.
+        """
         self._connection.execute(
             "INSERT INTO offsets (hub, consumer_group, partition, sequence) VALUES (?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET sequence = max(sequence, excluded.sequence)",
@@ -129,7 +132,7 @@ class HubFile:
         )
 
     def has_changed(self) -> bool:
-        """Return whether another connection has written since the last call; true for the first call."""
+        """Return whether another connection has written to the file since the last call; true for the first call."""
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         changed: bool = version != self._version
         self._version = version
@@ -141,7 +144,10 @@ class HubFile:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL; SQLite's busy timeout does not apply when several processes open a new file at once."""
+    """Switch the file to write-ahead logging, with retries.
+
+    SQLite's busy timeout does not apply when several processes open a new file at the same time.
+    """
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
@@ -155,11 +161,11 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 class HubConsumer:
-    """Copies impulses from the hub into the table until it is stopped.
+    """Copies impulses from the hub into the table ``Telemetry`` until it is stopped.
 
     Args:
-        connection: a connection of the query database; the consumer opens its own cursor.
-        path: the file of the hub.
+        connection: connection to the database that queries read; the consumer opens its own cursor.
+        path: SQLite file of the hub.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -178,27 +184,27 @@ class HubConsumer:
         self._behind_since: dict[str, datetime] = {}
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the ingestion thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Complete the current batch and end the thread."""
+        """Stop the ingestion thread after its current batch."""
         self._stop.set()
         self._thread.join()
         self._cursor.close()
 
     @property
     def lag_seconds(self) -> float:
-        """Age of the oldest event known to wait in the hub, 0 if the table is up to date."""
+        """Age of the oldest event of the hub that is known and not yet in the table; 0 if the table is up to date."""
         waiting = list(self._behind_since.values())
-        return max(0.0, (_now() - min(waiting)).total_seconds()) if waiting else 0.0
+        return max(0.0, (_get_current_time() - min(waiting)).total_seconds()) if waiting else 0.0
 
     def is_alive(self) -> bool:
-        """Return whether the thread runs."""
+        """Return whether the ingestion thread is running."""
         return self._thread.is_alive()
 
     def read_counters(self) -> Mapping[str, Any]:
-        """Return the counters since the process started."""
+        """Return the number of events by outcome since the process started, and the current lag."""
         return {
             "added": self.added,
             "copies": self.copies,
@@ -244,7 +250,7 @@ class HubConsumer:
             self._stop.wait(max(POLL_SECONDS, DUTY * (time.monotonic() - began)))
 
     def _ingest_batch(self, hub: HubFile, partition: str, offsets: dict[str, Offset]) -> int:
-        """Ingest one batch of a partition and return the number of its events."""
+        """Copy one batch of events of a partition into the table; return the number of these events."""
         before = offsets.get(partition, _NO_OFFSET)
         events = hub.read(partition, before.sequence, BATCH_EVENTS)
         if not events:
@@ -252,7 +258,7 @@ class HubConsumer:
             if _is_replaced(hub, partition, before):
                 _LOGGER.warning("the hub's file was replaced; partition %s is read from its start", partition)
                 offsets[partition] = Offset(0, before.newest)
-                self._behind_since[partition] = _now()
+                self._behind_since[partition] = _get_current_time()
             return 0
         self._behind_since[partition] = events[0].enqueued
         newest = max(before.newest, *(event.enqueued for event in events))
@@ -277,28 +283,34 @@ class HubConsumer:
                 unrouted += 1
             else:
                 rows.setdefault(row.key, row)
-        added = self._store.append(partition, offset, list(rows.values()), rejected, _now())
+        added = self._store.append(partition, offset, list(rows.values()), rejected, _get_current_time())
         self.added += added
         self.unrouted += unrouted
         self.malformed += len(rejected)
         self.copies += len(events) - len(rejected) - unrouted - added
         for event_error in rejected:
             _LOGGER.warning(
-                "event %s of partition %s is no valid impulse: %s", event_error.sequence, partition, event_error.reason
+                "event %s of partition %s is not a valid impulse: %s",
+                event_error.sequence,
+                partition,
+                event_error.reason,
             )
 
     def _trim(self) -> None:
         if time.monotonic() - self._trimmed > TRIM_SECONDS:
             self._trimmed = time.monotonic()
-            self._store.trim(_now())
+            self._store.trim(_get_current_time())
 
 
 def _is_replaced(hub: HubFile, partition: str, offset: Offset) -> bool:
-    """Return whether the offset belongs to an earlier file: the first event is newer but has a lower number."""
+    """Return whether the hub's file was replaced after an offset was stored.
+
+    In a new file the sequence numbers start again: its first event is newer than the offset, but has a lower number.
+    """
     first = hub.read(partition, 0, 1) if offset.sequence else []
     return bool(first) and first[0].sequence <= offset.sequence and first[0].enqueued > offset.newest
 
 
-def _now() -> datetime:
-    """Return the current instant in UTC without its zone, as DuckDB stores it."""
+def _get_current_time() -> datetime:
+    """Return the current time as a naive datetime in UTC, as DuckDB stores it."""
     return datetime.now(UTC).replace(tzinfo=None)

@@ -1,6 +1,6 @@
-"""Conversion of the errors of DuckDB and of the translator library into errors in the terms of KQL.
+"""Conversion of the exceptions of DuckDB and of the translator library to query errors in the terms of KQL.
 
-The messages contain names and types as the query has them, and neither SQL nor internals of the libraries.
+The messages contain the names and types of the query. They contain neither SQL nor internals of the libraries.
 """
 
 import logging
@@ -29,9 +29,9 @@ from emulators.kusto.sandbox import abort_process
 
 _LOGGER = logging.getLogger(__name__)
 MARK = "kql:"
-"""Prefix of the message of an ``error()`` in the SQL that reports a fault of the query; the inner code follows."""
+"""Prefix of the message when the SQL itself reports a fault of the query by ``error()``; the inner code follows."""
 RUNAWAY = "80DA0007"
-"""Code of a query that creates a value which is too large for the engine."""
+"""Code of the error for a query that creates a value which is too large for the engine."""
 _MARKED_FAULT = re.compile(r"Invalid Input Error: kql:(?P<code>SEM\d{4}|EMB\d{4}|80DA0007):(?P<message>[^\n]*)")
 _DETAIL = 300
 _UNKNOWN_COLUMN = (
@@ -72,7 +72,7 @@ _SQL = re.compile(
 
 
 def error_from_duckdb(error: duckdb.Error) -> QueryError:
-    """Return the error for an exception of DuckDB; if DuckDB has invalidated the database, end the process."""
+    """Convert an exception of DuckDB to a query error; if DuckDB has invalidated the database, end the process."""
     fault = _MARKED_FAULT.match(str(error))
     if fault is not None:
         return (
@@ -112,11 +112,11 @@ def _binding_error(detail: str) -> QueryError:
     if compared:
         types = f"{_to_kusto_type(compared['left'])} and {_to_kusto_type(compared['right'])}"
         return semantic_error(f"values of types {types} cannot be compared or combined", inner="SEM0001")
-    return semantic_error(_remove_sql(detail, "an expression is not valid here"), inner="SEM0001")
+    return semantic_error(_remove_sql(detail, "an expression is not valid in this place"), inner="SEM0001")
 
 
 def _overload_error(error: str) -> QueryError | None:
-    """Return the error if DuckDB found no overload of a macro for the types of the arguments."""
+    """Return the error if DuckDB has no overload of a function for the types of the arguments; otherwise None."""
     macro = _MACRO.search(error)
     if macro is None:
         return None
@@ -126,9 +126,9 @@ def _overload_error(error: str) -> QueryError | None:
     name = macro["name"]
     if name in _OPERATORS:
         operator = _OPERATORS[name]
-        return semantic_error(f"operator '{operator}' does not take operands of these types", inner="SEM0001")
+        return semantic_error(f"operator '{operator}' does not accept operands of these types", inner="SEM0001")
     return semantic_error(
-        f"{name}(): an argument is of a type that the function does not take", inner="SEM0001", subject=f"{name}()"
+        f"{name}(): an argument has a type that the function does not accept", inner="SEM0001", subject=f"{name}()"
     )
 
 
@@ -143,20 +143,20 @@ def _find_marked_names(error: str) -> set[str]:
 def _describe_operands(name: str, types: str) -> str:
     listed = ", ".join(_to_kusto_type(each) for each in types.split(", "))
     if re.fullmatch(r"\W+", name):
-        return f"operator '{name}' does not take operands of types ({listed})"
-    return f"a function does not take arguments of types ({listed})"
+        return f"operator '{name}' does not accept operands of types ({listed})"
+    return f"a function does not accept arguments of types ({listed})"
 
 
 def _describe_failed_value(detail: str) -> str:
     converted = _CONVERTED.search(detail)
     if converted:
         value = converted["value"] or f"'{converted['text']}'"
-        return f"{value[:_DETAIL]} is no {_to_kusto_type(converted['type'] or converted['time'])}"
+        return f"{value[:_DETAIL]} is not a valid {_to_kusto_type(converted['type'] or converted['time'])}"
     return _remove_sql(detail, "a value is not valid for this operation")
 
 
 def _remove_sql(detail: str, default: str) -> str:
-    """Return DuckDB's message with the names of Kusto's types, or ``default`` if the message contains SQL."""
+    """Replace DuckDB's type names in its message by those of Kusto; return ``default`` if the message contains SQL."""
     if _SQL.search(detail):
         _LOGGER.info("message withheld from the caller: %s", detail)
         return default
@@ -190,23 +190,23 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def error_from_translator(error: KqlError, text: str) -> QueryError:
-    """Return the error for an exception of the translator library.
+    """Convert an exception of the translator library to a query error.
 
     Args:
         error: the exception.
-        text: the query.
+        text: KQL text of the query.
     """
     if isinstance(error, KqlSyntaxError):
         return _to_syntax_error(error, text)
     if isinstance(error, KqlUnsupportedError):
         return _to_unsupported_error(error, text)
     if isinstance(error, KqlSchemaError) and error.name == "<default>":
-        return semantic_error("the default of a query parameter is not of its declared type", inner="SEM0219")
+        return semantic_error("the default value of a query parameter does not have its declared type", inner="SEM0219")
     if isinstance(error, KqlSchemaError):
         return semantic_error(
             ": ".join(filter(None, (error.name[:_DETAIL], _to_public_reason(error.hint)))), subject=error.name
         )
-    return semantic_error(_to_public_reason(str(error)) or "the query does not bind")
+    return semantic_error(_to_public_reason(str(error)) or "the query contains an invalid name or type")
 
 
 def _to_syntax_error(error: KqlSyntaxError, text: str) -> QueryError:
@@ -222,7 +222,7 @@ def _describe_syntax_error(message: str, rest: str) -> str:
     unrecognised = _UNRECOGNISED.fullmatch(message)
     if unrecognised:
         found = unrecognised["found"]
-        ends = "a string literal is not closed, or holds an escape that does not exist"
+        ends = "a string literal is not closed, or contains an invalid escape"
         return f"{ends}: {_shorten(found)}" if found.lstrip("hH@")[:1] in "'\"`~" else f"unexpected '{_shorten(found)}'"
     unexpected = _UNEXPECTED.fullmatch(message)
     if unexpected is None:
@@ -262,7 +262,7 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
 
 
 def _describe_construct(construct: str, rest: str) -> tuple[str, str]:
-    """Return the description of a construct, and the name to find its position."""
+    """Return the description of an unsupported construct for the message, and the name that shows its position."""
     kind, _, name = construct.partition(":")
     if kind in ("function", "aggregate", "let function") and name:
         return f"{name}()", f"{name}()"
@@ -279,7 +279,7 @@ def _describe_construct(construct: str, rest: str) -> tuple[str, str]:
 
 
 def _to_public_reason(hint: str | None) -> str:
-    """Return a hint, empty if it concerns the internals of the library."""
+    """Return the library's hint for the user, or an empty text if the hint mentions internals of the library."""
     if hint is None or _INTERNAL.search(hint):
         return ""
     return hint[:_DETAIL].replace("DuckDB", "the engine")

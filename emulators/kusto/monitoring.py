@@ -29,11 +29,11 @@ class EndpointMonitor:
         self._consumer = consumer
 
     async def check_health(self) -> tuple[bool, Mapping[str, Any]]:
-        """Return whether queries and ingestion work, and the health document."""
+        """Check that the database responds and that ingestion works; return the result and the health document."""
         try:
             await self._read_row_counts()
         except duckdb.Error:
-            return False, {"status": "failed", "engine": "the database does not answer"}
+            return False, {"status": "failed", "engine": "the database does not respond"}
         if self._consumer is None:
             return True, {"status": "ok"}
         healthy = self._consumer.is_alive() and not self._consumer.last_error
@@ -41,7 +41,7 @@ class EndpointMonitor:
         return healthy, {"status": "ok" if healthy else "failed", "ingest": ingest}
 
     async def read_stats(self) -> Mapping[str, Any]:
-        """Return row counts, ingestion counters and the numbers of queries by outcome."""
+        """Return the statistics: rows by table, queries by outcome, translations and ingestion counters."""
         document: dict[str, Any] = {
             "rows": await self._read_row_counts(),
             "queries": {"running": self._engine.running, "inside": self._engine.pending, **self._engine.outcomes},

@@ -1,4 +1,4 @@
-"""Request options of a query."""
+"""Request options of a query, which a client sends in the request properties."""
 
 import re
 from collections.abc import Mapping
@@ -38,11 +38,11 @@ _UNSUPPORTED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """Supported options of a request.
+    """Request options that the emulator supports.
 
     Attributes:
         timeout_seconds: ``servertimeout``.
-        take_records: ``query_take_max_records``: the result is cut after this number of records; None for no limit.
+        take_records: ``query_take_max_records``: only this number of records is returned; None for no limit.
         max_records: ``truncationmaxrecords``: a result with more records is an error.
         max_bytes: ``truncationmaxsize``: a result with more bytes is an error.
         cached_seconds: ``query_results_cache_max_age``: maximum age of a cached result; 0 disables the cache.
@@ -58,7 +58,7 @@ class RequestOptions:
 
 
 def read_options(options: Mapping[str, Any]) -> RequestOptions:
-    """Return the options of a request; as in Data Explorer, names are case-insensitive.
+    """Parse and limit the options of a request; as in Data Explorer, option names are case-insensitive.
 
     A request cannot raise the limits above the defaults of Data Explorer, not even with ``notruncation``, because
     queries and ingestion share a process. The restrictions (``request_readonly``, ``request_callout_disabled`` and

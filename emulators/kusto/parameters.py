@@ -1,8 +1,7 @@
-"""Query parameters: conversion of KQL literals to Python values, which DuckDB binds to placeholders.
+"""Query parameters: conversion of KQL literals to Python values, which DuckDB binds to the placeholders of the SQL.
 
-The request properties contain each value as the text of a KQL literal of the declared type. A ``string`` parameter is
-the
-exception: its value is the text itself.
+The request properties contain each value as the text of a KQL literal of the declared type. Only the value of a
+``string`` parameter is the text itself.
 """
 
 import json
@@ -40,12 +39,12 @@ _SPELLINGS: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """Declared query parameter.
+    """Query parameter as the query declares it.
 
     Attributes:
-        name: name in the query.
-        type: canonical Kusto scalar type.
-        slot: placeholder in the SQL text.
+        name: name of the parameter in the query.
+        type: canonical name of its Kusto type.
+        slot: name of its placeholder in the SQL.
         default: default value as a KQL literal, None if the parameter is required.
     """
 
@@ -58,12 +57,12 @@ class Declaration:
 def bind_parameters(
     declarations: tuple[Declaration, ...], slots: frozenset[str], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the values of the placeholders in the SQL.
+    """Check the parameters of a request, and return the value of each placeholder in the SQL.
 
     Args:
-        declarations: the parameters of the query.
-        slots: the placeholders in the SQL; DuckDB rejects values for others.
-        values: the parameters of the request, by name.
+        declarations: the parameters that the query declares.
+        slots: the placeholders in the SQL; a declared parameter that the query does not use has none.
+        values: the parameters of the request, by name, as KQL literals.
 
     Raises:
         QueryError: a parameter is missing or unknown, or its value does not have the declared type.
@@ -83,7 +82,7 @@ def bind_parameters(
 
 
 def parse_parameter(value: Any, kind: str, name: str) -> Any:
-    """Return the Python value of a parameter.
+    """Convert the value of a query parameter to a Python value.
 
     Args:
         value: text of a KQL literal, or a JSON number, boolean, object or array.
@@ -112,8 +111,8 @@ def _type_mismatch_error(name: str, kind: str) -> QueryError:
 
 def _check_string(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("a text is expected")  # noqa: TRY004  one error type for all invalid values
-    value.encode()  # a lone surrogate has no UTF-8 form; the error is a ValueError
+        raise ValueError("a string is expected")  # noqa: TRY004  one error type for all invalid values
+    value.encode()  # raises a ValueError for a lone surrogate, which UTF-8 cannot encode
     return value
 
 
@@ -123,7 +122,7 @@ def _unwrap(text: str, spellings: frozenset[str]) -> str:
     if match is None:
         return text.strip()
     if match["type"].lower() not in spellings:
-        raise ValueError("a literal of another type")
+        raise ValueError(f"expected {min(spellings)}(...)")
     inner = match["value"].strip()
     if len(inner) > 1 and inner[0] == inner[-1] and inner[0] in "'\"" and "dynamic" not in spellings:
         return inner[1:-1]
@@ -136,7 +135,7 @@ def _build_integer_parser(bits: int) -> Callable[[str], int]:
             raise ValueError("an integer is expected")
         value = int(text, 16 if text[:2] in ("0x", "0X") else 10)
         if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-            raise ValueError("out of range")
+            raise ValueError(f"the integer does not fit into {bits} bits")
         return value
 
     return convert
@@ -155,8 +154,9 @@ def _parse_decimal(text: str) -> Decimal:
     if not value.is_finite():
         raise ValueError("a finite number is expected")
     if not is_representable(value):
-        digits = f"a decimal has at most {WHOLE_DIGITS} digits before the point and {FRACTION_DIGITS} after it"
-        raise unsupported_error("this decimal", digits)
+        raise unsupported_error(
+            f"decimal values with more than {WHOLE_DIGITS} digits before or {FRACTION_DIGITS} after the point"
+        )
     return value
 
 

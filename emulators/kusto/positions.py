@@ -1,4 +1,4 @@
-"""Positions of errors in the query text, found by the name that an error mentions."""
+"""Search for the position of an error in the query text, by the name that the error mentions."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -30,36 +30,38 @@ class _Token(NamedTuple):
     text: str
     start: int
     named: bool
-    """Whether the text is a name: a word, or the content of ``['...']``."""
+    """True if the text is a name: a word, or the content of ``['...']``."""
 
 
-def with_position(error: QueryError, text: str) -> QueryError:
-    """Return an error with the position of its subject, unchanged if it has a position or the subject is not found.
+def add_position(error: QueryError, text: str) -> QueryError:
+    """Return an error with the position of its subject in the query text.
+
+    The error is returned unchanged if it already has a position or if its subject is not found.
 
     Args:
-        error: an error with a ``subject``: a name, or ``name()`` for a call.
-        text: the query.
+        error: error whose ``subject`` is a name, or ``name()`` for a call.
+        text: KQL text of the query.
     """
     subject = error.subject or _find_name(error.sentence)
     if error.position is not None or not subject:
         return error
     tokens = list(_tokenize(text))
-    found = _find(tokens, subject, declared=error.inner == "EMB0001")
+    found = _find_token(tokens, subject, declared=error.inner == "EMB0001")
     if found is None:
         return error
     operator = _find_operator(tokens, found) if error.sentence.startswith("Failed to resolve scalar") else ""
-    return error.with_position(_line_and_column(text, tokens[found].start), operator)
+    return error.with_position(_compute_position(text, tokens[found].start), operator)
 
 
 def find_second_statement(text: str) -> tuple[int, int] | None:
-    """Return the position of the second query of a text, None if it has only one."""
+    """Return the position of the second query in a KQL text, None if the text contains only one."""
     depth = queries = 0
     begins = True
     for token in _tokenize(text):
         if begins and depth == 0 and token.text not in _PREAMBLE:
             queries += 1
             if queries > 1:
-                return _line_and_column(text, token.start)
+                return _compute_position(text, token.start)
         begins = token.text == ";"
         depth += _NESTING.get(token.text, 0)
     return None
@@ -78,33 +80,39 @@ def _find_name(sentence: str) -> str:
     return "" if named is None else named["name"] or f"{named['function']}()"
 
 
-def _find(tokens: Sequence[_Token], subject: str, *, declared: bool) -> int | None:
+def _find_token(tokens: Sequence[_Token], subject: str, *, declared: bool) -> int | None:
     name = subject.removesuffix("()")
     places = [index for index, token in enumerate(tokens) if token.named and token.text == name]
     if subject.endswith("()"):
-        return next((index for index in places if _next_text(tokens, index) == "("), None)
+        return next((index for index in places if _get_next_text(tokens, index) == "("), None)
     if declared:
         return next((index for index in places if _starts_statement(tokens, index)), None)
     return next((index for index in places if _is_reference(tokens, index)), places[0] if places else None)
 
 
-def _next_text(tokens: Sequence[_Token], index: int) -> str:
+def _get_next_text(tokens: Sequence[_Token], index: int) -> str:
     return tokens[index + 1].text if index + 1 < len(tokens) else ""
 
 
 def _starts_statement(tokens: Sequence[_Token], index: int) -> bool:
-    """Return whether a word starts an operator or a statement, or is the name in a ``let``."""
+    """Return whether a token starts a query operator or a statement, or is the name that a ``let`` declares."""
     return index == 0 or tokens[index - 1].text in ("|", ";", "(", "{", "let")
 
 
 def _is_reference(tokens: Sequence[_Token], index: int) -> bool:
-    """Return whether a name is read, not called, assigned, declared or used as a member."""
+    """Return whether a token reads a name.
+
+    It does not if it calls, assigns or declares the name, or if the name is a member of another value.
+    """
     before = tokens[index - 1].text if index else ""
-    return before != "." and _next_text(tokens, index) not in ("=", "(", ":")
+    return before != "." and _get_next_text(tokens, index) not in ("=", "(", ":")
 
 
 def _find_operator(tokens: Sequence[_Token], index: int) -> str:
-    """Return the tabular operator that contains a token: the word after the last ``|`` on its level or above."""
+    """Return the name of the query operator that contains a token.
+
+    That is the word after the last ``|`` before the token, on the same or an outer level of brackets.
+    """
     depth = 0
     for place in range(index - 1, 0, -1):
         depth = max(0, depth - _NESTING.get(tokens[place].text, 0))
@@ -115,6 +123,6 @@ def _find_operator(tokens: Sequence[_Token], index: int) -> str:
     return ""
 
 
-def _line_and_column(text: str, start: int) -> tuple[int, int]:
+def _compute_position(text: str, start: int) -> tuple[int, int]:
     line_start = text.rfind("\n", 0, start) + 1
     return text.count("\n", 0, start) + 1, start - line_start + 1

@@ -60,11 +60,11 @@ class Arguments:
 
 
 def serve(arguments: Arguments) -> None:
-    """Serve until SIGTERM, SIGINT or, if requested, the end of standard input.
+    """Run the emulator until SIGTERM, SIGINT or, if requested, the end of standard input.
 
     Raises:
         duckdb.Error: the database cannot be opened.
-        UnusableFolderError: the folder contains no table.
+        UnusableFolderError: the data folder contains no usable table.
         OSError: the port is in use.
     """
     limit_memory(arguments.memory_bytes)
@@ -139,7 +139,7 @@ def _open_listener(port: int) -> Iterator[socket.socket]:
 
 
 class _EndpointServer(uvicorn.Server):
-    """uvicorn server that prints its address to standard output when it is ready."""
+    """uvicorn server that prints its address to standard output when it accepts requests."""
 
     def __init__(self, application: Application, listener: socket.socket) -> None:
         super().__init__(
@@ -162,7 +162,7 @@ class _EndpointServer(uvicorn.Server):
 
 
 def _exit_with_input(server: uvicorn.Server) -> None:
-    """Wait for the end of standard input, then shut down, and exit if the shutdown takes too long."""
+    """Wait for the end of standard input, then shut the server down; end the process if this takes too long."""
     # Not sys.stdin: this thread would hold its lock, which breaks the shutdown of the interpreter.
     while os.read(0, 4096):
         pass

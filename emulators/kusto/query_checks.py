@@ -1,7 +1,7 @@
 """Checks that reject a query before it reaches DuckDB.
 
-They cover unknown sources of rows, constructs that the translator library translates incorrectly, expressions that
-would take too long to bind, and the length of the SQL.
+They reject unknown tables, constructs that the translator library translates incorrectly, expressions whose SQL would
+take DuckDB too long to bind, and SQL that is too long.
 """
 
 import dataclasses
@@ -30,18 +30,21 @@ _PERMITTED_SOURCES = (
 
 
 def check_sources(query: ir.Query, tables: Collection[str]) -> None:
-    """Check that the query reads only ``tables`` and the ``let`` statements in scope; names are case-sensitive.
+    """Check that a query reads only ``tables`` and the names of its ``let`` statements; names are case-sensitive.
 
-    DuckDB resolves more names than Kusto: catalog views, Python objects and files.
+    Without this check DuckDB would also resolve names of catalog views, Python objects and files.
 
     Raises:
-        QueryError: a name is unknown or refers to another database or cluster.
+        QueryError: the name of a table is unknown or refers to another database or cluster.
     """
     _SourceCheck(frozenset(tables)).check_query(query, frozenset())
 
 
 class _SourceCheck:
-    """Traversal of a query that visits a shared node once per scope, because chained lets form a graph."""
+    """Traversal of a query that checks its tables.
+
+    ``let`` statements that refer to each other form a graph. Each node is therefore visited only once per scope.
+    """
 
     def __init__(self, tables: frozenset[str]) -> None:
         self._tables = tables
@@ -82,25 +85,25 @@ class _SourceCheck:
                 stack.extend(current)
             elif dataclasses.is_dataclass(current) and (id(current), scope) not in self._seen:
                 self._seen.add((id(current), scope))
-                stack.extend(_field_values(current))
+                stack.extend(_iterate_field_values(current))
 
 
-def _field_values(node: Any) -> Iterator[Any]:
+def _iterate_field_values(node: Any) -> Iterator[Any]:
     return (getattr(node, field.name) for field in dataclasses.fields(node))
 
 
 def _other_database_error(name: str) -> QueryError:
-    return unsupported_error("database() and cluster() references", f"'{name}' is reached through another database")
+    return unsupported_error("database() and cluster() references", f"'{name}' belongs to another database or cluster")
 
 
 MAX_DOUBLINGS = 12
 
 
 def check_nesting(query: ir.Query) -> None:
-    """Check that DuckDB would not bind an expression more than thousands of times.
+    """Reject expressions that DuckDB would bind more than a few thousand times.
 
-    DuckDB binds some expressions twice at each level of nesting. Binding cannot be interrupted: a hundred bytes of KQL
-    could block a thread for years.
+    DuckDB binds some expressions twice at each level of nesting, and binding cannot be interrupted. A hundred bytes of
+    KQL could block a thread for years.
 
     Raises:
         QueryError: the expressions are nested too deeply.
@@ -144,16 +147,19 @@ def _is_node(value: object) -> bool:
 
 _SHOWN = 60
 _SETTABLE = frozenset({"materialized_view_shuffle_query"})
-"""Request properties that a query may set. The translator ignores all others, even those that lift a restriction."""
+"""Request properties that a ``set`` statement may change; the emulator rejects all others.
+
+The translator library would ignore them, even those that lift a restriction.
+"""
 _MAX_REPETITIONS = 1024
 """Limit of strrep() in Data Explorer; the translator library has none."""
 
 
 def check_meaning(query: ir.Query) -> None:
-    """Check that the lowered query contains no construct for which the translator is known to return wrong results.
+    """Reject a query with a construct that the translator library is known to translate incorrectly.
 
     Raises:
-        QueryError: the query contains one; the message names it.
+        QueryError: the query contains such a construct; the message names it.
     """
     for node in _iterate_nodes(query):
         if isinstance(node, ir.FunctionCall):
@@ -175,7 +181,7 @@ def _is_small(expression: ir.Expr) -> bool:
 
 
 def _check_predicate(predicate: ir.Literal) -> None:
-    """Accept true and false only: ``where a = 1`` assigns a name and compares nothing."""
+    """Reject literals other than true, false and null: ``where a = 1`` assigns the name ``a`` and compares nothing."""
     if predicate.kind not in ("bool", "null"):
         raise semantic_error(
             f"'where' operator: a predicate of type bool is expected, not {predicate.kind}", inner="SEM0001"
@@ -192,13 +198,13 @@ def _check_decimals(table: ir.DataTable) -> None:
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
-    """Check the tokens for constructs that the translator would treat incorrectly.
+    """Reject tokens of a KQL text that the translator library would treat incorrectly.
 
-    These are decimal literals, which it reads as reals, ambiguous string literals, timespans that would lose precision,
-    and ``set`` statements, which it ignores.
+    These are decimal literals, which the library reads as reals, ambiguous string literals, timespans that would lose
+    precision, and ``set`` statements, which the library ignores.
 
     Args:
-        tokens: the tokens of the default channel, in order.
+        tokens: the tokens in order, without comments and white space.
 
     Raises:
         QueryError: the query contains such a construct; the message has its name and position.
@@ -244,7 +250,7 @@ _LITERALS: Mapping[int, Callable[[str, tuple[int, int]], None]] = {
 
 
 def _iterate_nodes(root: Any) -> Iterator[Any]:
-    """Yield every node once; because nodes are shared, a simple traversal could take exponential time."""
+    """Yield every node of a query once; nodes are shared, so a simple traversal could take exponential time."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:
@@ -261,24 +267,24 @@ MAX_SQL_CHARACTERS = 1_000_000
 
 
 def check_length(sql: str) -> None:
-    """Check that the SQL is not too long.
+    """Check that rendered SQL is not too long.
 
-    The translator copies an argument into the SQL as often as the function's template names it. Nested calls can expand
-    150 bytes of KQL to gigabytes of SQL, so the length is checked after every expression.
+    The translator library copies an argument into the SQL as often as the function's template contains it. Nested calls
+    can expand 150 bytes of KQL to gigabytes of SQL, so the length is checked after every expression.
 
     Raises:
         QueryError: the SQL is too long.
     """
     if len(sql) > MAX_SQL_CHARACTERS:
-        raise too_complex_error("the query expands beyond what can be executed")
+        raise too_complex_error("the query is too complex; its translation is too long")
 
 
 def limit_expansion() -> None:
-    """Make the translator library of this process check the length of every expression."""
-    translate.render_expr = _with_length_check(translate.render_expr)
+    """Patch the translator library of this process to check the length of the SQL of every expression."""
+    translate.render_expr = _add_length_check(translate.render_expr)
 
 
-def _with_length_check(render: Callable[..., str]) -> Callable[..., str]:
+def _add_length_check(render: Callable[..., str]) -> Callable[..., str]:
     def render_and_check(*args: Any) -> str:
         sql = render(*args)
         check_length(sql)

@@ -19,11 +19,11 @@ def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duck
     """Open a DuckDB file or an in-memory database without automatic loading of extensions.
 
     Args:
-        path: the file, created if it does not exist; None for an in-memory database.
+        path: the database file, created if it does not exist; None for an in-memory database.
         lock_wait_seconds: time to wait for another process to release the file.
 
     Raises:
-        duckdb.IOException: the file is still locked or cannot be opened.
+        duckdb.IOException: the file is still locked after the wait, or cannot be opened.
     """
     deadline = time.monotonic() + lock_wait_seconds
     while True:
@@ -46,13 +46,13 @@ def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duck
 def lock_database(
     connection: duckdb.DuckDBPyConnection, *, memory_bytes: int, threads: int, files: Sequence[Path]
 ) -> None:
-    """Lock the database irreversibly, for this connection and all its cursors.
+    """Forbid access to files, network, extensions and settings, irreversibly, for this connection and all its cursors.
 
     Args:
-        connection: any connection of the database.
+        connection: connection to the database.
         memory_bytes: memory limit of DuckDB's buffers.
-        threads: number of worker threads.
-        files: files that remain readable, because views read them.
+        threads: number of threads that DuckDB uses.
+        files: files that remain readable, because views of the database read them.
     """
     allowed = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
     for name, value in (
@@ -73,8 +73,8 @@ def lock_database(
 def limit_memory(memory_bytes: int) -> None:
     """Limit the memory of this process.
 
-    DuckDB's own limit does not include single values, such as a text of several gigabytes. With this limit the
-    allocation fails, and only that query with it.
+    DuckDB's own limit does not include single values, such as a text of several gigabytes. With the limit of the
+    process, the allocation of such a value fails, and only its query fails.
 
     Args:
         memory_bytes: memory limit of DuckDB's buffers; 2 GiB are added for everything else, including thread stacks.
@@ -87,7 +87,7 @@ def abort_process(reason: object) -> None:
     """End this process immediately after a fault that only a restart can repair.
 
     Args:
-        reason: the fault, for the log: DuckDB has invalidated the database, or a query cannot be interrupted.
+        reason: description of the fault for the log, for example that DuckDB has invalidated the database.
     """
     _LOGGER.critical("the process ends: %s", reason)
     os._exit(_EXIT_STATUS)

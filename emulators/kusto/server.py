@@ -1,6 +1,6 @@
-"""HTTP interface: the routes that the clients of Data Explorer call, health and statistics.
+"""HTTP interface of the emulator: the routes that the clients of Data Explorer call, health and statistics.
 
-It knows only the engine and not the process, so that the protocol can be read by itself.
+The module depends on the query engine but not on the process, so that the protocol can be read by itself.
 """
 
 import asyncio
@@ -51,11 +51,11 @@ class _CallerDisconnectedError(Exception):
 
 
 class Application:
-    """ASGI application.
+    """ASGI application of the emulator.
 
     Args:
         engine: runs the queries.
-        database: name of the only database; the default for requests without a database.
+        database: name of the only database; requests without a database use it, too.
         monitor: provides health and statistics.
     """
 
@@ -89,7 +89,7 @@ class Application:
     async def _route(self, route: str, receive: Receive, request_id: str) -> tuple[int, bytes]:
         match route:
             case "POST /v2/rest/query":
-                return 200, await self._query(receive, request_id)
+                return 200, await self._handle_query(receive, request_id)
             case "POST /v1/rest/mgmt":
                 raise not_read_only_error()
             case "GET /v1/rest/auth/metadata":
@@ -106,21 +106,21 @@ class Application:
             message=f"Route '{route[:200]}' not found.",
         )
 
-    async def _query(self, receive: Receive, request_id: str) -> bytes:
+    async def _handle_query(self, receive: Receive, request_id: str) -> bytes:
         request = _parse_object(await _read_body(receive))
         text, database = request.get("csl"), request.get("db")
         if not isinstance(text, str):
-            raise bad_request_error("csl must be the text of a query")
+            raise bad_request_error("member csl must be a string with the text of the query")
         if database not in (None, "", self._database):
             raise unknown_database_error(str(database))
         properties = _parse_properties(request.get("properties"))
         options = read_options(_get_object(properties, "Options"))
-        return await self._run(receive, text, _get_object(properties, "Parameters"), options, request_id)
+        return await self._run_query(receive, text, _get_object(properties, "Parameters"), options, request_id)
 
-    async def _run(
+    async def _run_query(
         self, receive: Receive, text: str, parameters: Mapping[str, Any], options: RequestOptions, request_id: str
     ) -> bytes:
-        """Return the frames of the query's result, which may be a cached one if the request accepts its age."""
+        """Run a query and return its result as frames, or a cached result if the request accepts its age."""
         origin = ResultOrigin(request_id, datetime.now(UTC))
         key = self._results.create_key(text, parameters, options) if options.cached_seconds else None
         if key is not None and not options.refresh_cache:
@@ -135,7 +135,7 @@ class Application:
 
 
 def _reject_browsers(headers: Mapping[str, str]) -> None:
-    """Reject requests of web pages, including those that use another host name which resolves to this address."""
+    """Reject requests from web pages, including pages whose host name resolves to 127.0.0.1 (DNS rebinding)."""
     host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
     if host not in _HOSTS or "origin" in headers:
         raise QueryError(
@@ -164,7 +164,7 @@ async def _read_body(receive: Receive) -> bytes:
 
 
 async def _cancel_on_disconnect[T](receive: Receive, work: "asyncio.Future[T]") -> T:
-    """Return the result of the work; cancel it if the caller disconnects."""
+    """Wait for a query and return its result; cancel the query if the caller disconnects."""
     disconnected: asyncio.Future[Any] = asyncio.ensure_future(receive())
     either: set[asyncio.Future[Any]] = {work, disconnected}
     try:
@@ -188,7 +188,7 @@ def _parse_object(body: bytes) -> Mapping[str, Any]:
 
 
 def _parse_properties(value: Any) -> Mapping[str, Any]:
-    """Return the request properties; the clients send them as JSON text within the JSON body."""
+    """Parse the request properties, which clients send as JSON text in a string of the JSON body."""
     if value in (None, ""):
         return {}
     if isinstance(value, str):

@@ -1,6 +1,7 @@
-"""Table ``Telemetry`` and its bookkeeping: the hub's offsets, the keys of recent messages and the rejected events.
+"""Table ``Telemetry``, the offsets of the hub, the keys of recent messages, and the rejected events.
 
-One transaction changes all of them, so that after a crash at any point each event of the hub is in the table once.
+The table contains one row for each normalised telemetry message (impulse). One transaction changes the row, the offset
+and the key, so that after a crash at any point each message of the hub is in the table exactly once.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ MAX_REJECTED_EVENTS = 10_000
 
 _SOURCE = "DataConnection"
 _UNROUTED = "_unrouted"
-"""Connection of the impulses that no data connection claims; the table does not contain them."""
+"""Connection of impulses that belong to no data connection; the table does not contain them."""
 _KEY = struct.Struct(">QQ")
 _BEYOND_64_BIT = re.compile(rb"-\d{19}|\d{20}")
 """Matches every integer outside 64 bits; orjson would silently read it as a double."""
@@ -62,11 +63,11 @@ _ROWS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class TelemetryRow:
-    """Row of the table: one impulse.
+    """Row of the table ``Telemetry``: one normalised message (impulse).
 
     Attributes:
-        key: 128-bit hash of connection and message id, as two halves.
-        values: the cells, in the order of ``COLUMNS``; instants naive in UTC, dynamic values as JSON text.
+        key: 128-bit hash of connection and message id, as two integers of 64 bits.
+        values: cells in the order of ``COLUMNS``; times are naive UTC datetimes, dynamic values are JSON text.
     """
 
     key: tuple[int, int]
@@ -79,7 +80,7 @@ class Offset:
 
     Attributes:
         sequence: sequence number of the last event that was processed.
-        newest: the latest enqueued time of the processed events, naive, UTC.
+        newest: latest enqueued time of the processed events, a naive UTC datetime.
     """
 
     sequence: int
@@ -88,7 +89,7 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class RejectedEvent:
-    """Event of the hub that is not a valid impulse."""
+    """Event of the hub that is not a valid impulse, with the reason."""
 
     sequence: int
     reason: str
@@ -96,10 +97,10 @@ class RejectedEvent:
 
 
 class TelemetryStore:
-    """Writes the table. Not thread-safe.
+    """Writes the table ``Telemetry``, offsets, keys and rejected events. Not thread-safe.
 
     Args:
-        connection: a connection that no other object uses, of the database that queries read.
+        connection: connection to the database that queries read; no other object may use this connection.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -111,7 +112,7 @@ class TelemetryStore:
         connection.execute(_SCHEMA)
 
     def read_offsets(self) -> Mapping[str, Offset]:
-        """Return the offset of each partition."""
+        """Return the stored offset of each partition of the hub, by name."""
         rows = self._connection.execute("SELECT hub_partition, sequence, newest FROM ingest.offsets").fetchall()
         return {partition: Offset(sequence, newest) for partition, sequence, newest in rows}
 
@@ -127,17 +128,17 @@ class TelemetryStore:
 
         Args:
             partition: the partition of the hub.
-            offset: the offset after these rows.
-            rows: rows with different keys.
+            offset: the offset after these events.
+            rows: rows to insert; their keys must differ.
             rejected: events that are not valid impulses.
-            now: the current instant, naive, UTC.
+            now: the current time, a naive UTC datetime.
 
         Returns:
             The number of inserted rows.
         """
         self._connection.begin()
         try:
-            added = self._insert(rows, now) if rows else 0
+            added = self._insert_rows(rows, now) if rows else 0
             self._insert_rejected(partition, rejected, now)
             self._connection.execute(
                 "INSERT OR REPLACE INTO ingest.offsets VALUES (?, ?, ?)", [partition, offset.sequence, offset.newest]
@@ -149,7 +150,7 @@ class TelemetryStore:
         return added
 
     def trim(self, now: datetime) -> None:
-        """Delete expired keys and the oldest rejected events."""
+        """Delete expired keys of messages, and the oldest rejected events beyond ``MAX_REJECTED_EVENTS``."""
         self._connection.execute("DELETE FROM ingest.seen WHERE first_seen < ?", [now - SEEN_FOR])
         self._connection.execute(
             "DELETE FROM ingest.set_aside WHERE rowid NOT IN "
@@ -157,7 +158,7 @@ class TelemetryStore:
             [MAX_REJECTED_EVENTS],
         )
 
-    def _insert(self, rows: Sequence[TelemetryRow], now: datetime) -> int:
+    def _insert_rows(self, rows: Sequence[TelemetryRow], now: datetime) -> int:
         self._connection.register("arrived", _to_arrow(rows))
         try:
             copies = set(
@@ -193,7 +194,7 @@ def _to_arrow(rows: Sequence[TelemetryRow]) -> pa.Table:
 
 
 def row_from_impulse(body: bytes) -> TelemetryRow | None:
-    """Return the row of an impulse, None if no data connection claims it.
+    """Convert the JSON text of an impulse to a row; return None if the impulse belongs to no data connection.
 
     Raises:
         ValueError: the text is not a JSON document with the members of an impulse.
@@ -225,7 +226,7 @@ def _hash_key(connection: str, message_id: str) -> tuple[int, int]:
 
 
 def _parse_json(text: bytes) -> Any:
-    """Return the value of a JSON text; integers of any size keep all digits."""
+    """Parse JSON text; integers of any size retain all digits."""
     if _BEYOND_64_BIT.search(text) is None:
         return orjson.loads(text)
     try:
@@ -241,7 +242,7 @@ def _to_json(value: Any) -> str:
         return orjson.dumps(value).decode()
     except TypeError:  # an integer beyond 64 bits, or more than 254 levels
         text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    text.encode()  # a lone surrogate has no UTF-8 form; the error is a ValueError
+    text.encode()  # raises a ValueError for a lone surrogate, which UTF-8 cannot encode
     return text
 
 

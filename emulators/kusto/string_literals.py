@@ -27,14 +27,14 @@ _WHOLE_OCTAL = 3
 
 
 class UnreadableLiteralError(ValueError):
-    """String literal without a defined value; the message contains the reason."""
+    """String literal that is malformed or ambiguous; the message contains the reason."""
 
 
 def parse_string_literal(text: str) -> str:
-    """Return the text of a literal.
+    """Return the text that a KQL string literal represents.
 
     Raises:
-        UnreadableLiteralError: an escape is malformed, ambiguous or not a character.
+        UnreadableLiteralError: the quotes do not match, or an escape is malformed, ambiguous or not a character.
     """
     form = _FORM.fullmatch(text)
     if form is None:
@@ -54,7 +54,7 @@ def _unescape(body: str) -> str:
         # Two \u escapes may be a surrogate pair.
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise UnreadableLiteralError("half of a surrogate pair is not a character") from None
+        raise UnreadableLiteralError("an unpaired surrogate is not a character") from None
 
 
 def _decode_escape(escape: re.Match[str]) -> str:
@@ -82,5 +82,5 @@ def _decode_number(number: int, escape: str) -> str:
 def _decode_octal(escape: re.Match[str]) -> str:
     digits, after = escape["octal"], escape.string[escape.end() : escape.end() + 1]
     if len(digits) < _WHOLE_OCTAL and after in _DIGITS:
-        raise UnreadableLiteralError(f"\\{digits} before the digit {after} is ambiguous")
+        raise UnreadableLiteralError(f"\\{digits} before the digit {after} is ambiguous; use three octal digits")
     return chr(int(digits, 8))

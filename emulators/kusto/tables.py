@@ -1,4 +1,4 @@
-"""Tables from a folder of Parquet files; the name of a file is the name of its table."""
+"""Tables that are read from a folder of Parquet files; each file is a table with the name of the file."""
 
 import logging
 import re
@@ -15,17 +15,17 @@ _SAMPLE_ROWS = 1000
 
 
 class UnusableFolderError(Exception):
-    """Folder that cannot be served; the message contains the file and the reason."""
+    """Data folder that cannot be served; the message contains the reason."""
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
     """Create a view over each ``*.parquet`` file of a folder and return the files.
 
-    A text column becomes ``dynamic`` if all its values are JSON objects or arrays. Instants with a zone are converted
-    to UTC. A file whose name is not a valid table name is skipped with a warning in the log.
+    A text column becomes ``dynamic`` if all its values are JSON objects or arrays. Timestamps with a time zone are
+    converted to UTC. A file whose name is not a valid table name is skipped with a warning in the log.
 
     Raises:
-        UnusableFolderError: no file is usable, or two names differ only in case.
+        UnusableFolderError: no file has a valid table name, or two file names differ only in case.
     """
     files = [file for file in sorted(folder.glob("*.parquet")) if _has_table_name(file)]
     if not files:
@@ -49,14 +49,15 @@ def _has_table_name(file: Path) -> bool:
 
 
 def read_table_columns(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Return the columns of each table, in order."""
+    """Return the column names of each table, in order."""
     return {table: [name for name, _ in _describe(connection, _quote(table))] for table in tables}
 
 
 def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, str]:
-    """Return DuckDB's type of each column that has the same type in all tables, by name.
+    """Return DuckDB's type of each column that has the same type in all tables, by column name.
 
-    The type of reals without NaN in in-memory tables is ``FINITE_OR_INFINITE``, because they are simpler to sort.
+    A column of reals in an in-memory table that contains no NaN has the type ``FINITE_OR_INFINITE``. Its values can be
+    sorted with simpler SQL.
     """
     types: dict[str, set[str]] = {}
     for table in tables:
@@ -71,7 +72,7 @@ def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[st
 
 
 def _find_columns_without_nan(connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> set[str]:
-    """Return the columns without NaN of a table in memory, which does not change."""
+    """Return the columns that contain no NaN, if the table is in memory; tables in files may change, so none."""
     query = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?"
     if not columns or connection.execute(query, [LOADED, table]).fetchone() is None:
         return set()
@@ -102,7 +103,10 @@ def _describe(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[
 
 
 def _find_json_columns(connection: duckdb.DuckDBPyConnection, source: str, texts: Sequence[str]) -> list[str]:
-    """Return the columns that contain only JSON objects or arrays; a sample selects the columns to check in full."""
+    """Return the text columns that contain only JSON objects or arrays.
+
+    Only the columns for which this is true in the first rows are read in full.
+    """
     sample = f"(SELECT * FROM {source} LIMIT {_SAMPLE_ROWS})"  # noqa: S608  the caller quotes
     sampled = _filter_json_columns(connection, sample, texts)
     return _filter_json_columns(connection, source, sampled)
@@ -125,21 +129,21 @@ def _quote(name: str) -> str:
 
 
 LOADED = "loaded"
-"""Name of the database of the tables in memory."""
+"""Name of the attached DuckDB database that contains the tables in memory."""
 _MEMORY_DIVISOR = 4
 """Tables are loaded up to a total uncompressed size of the engine's memory divided by this number."""
 
 
 def load_tables(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], memory_bytes: int) -> None:
-    """Load Parquet files into memory, smallest first, until the memory limit is reached.
+    """Load Parquet files into memory, smallest first, while they fit into a quarter of the engine's memory.
 
-    A view then reads the table in memory, and later changes of its file have no effect. DuckDB compresses the tables to
-    about the size of the files.
+    The view of a loaded file then reads the table in memory, and later changes of the file have no effect. DuckDB
+    compresses the tables to about the size of the files.
 
     Args:
-        connection: the database with a view for each file.
-        files: the files.
-        memory_bytes: memory limit of the engine.
+        connection: connection to the database, which has a view for each file.
+        files: the Parquet files.
+        memory_bytes: memory limit of the query engine.
     """
     connection.execute(f"ATTACH ':memory:' AS {LOADED} (COMPRESS)")
     available = memory_bytes // _MEMORY_DIVISOR

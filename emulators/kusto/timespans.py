@@ -1,4 +1,4 @@
-"""Text form of Kusto timespans, with ticks of 100 ns."""
+"""Parser and formatter of Kusto timespans, which have ticks of 100 ns."""
 
 from datetime import timedelta
 
@@ -11,11 +11,11 @@ _TICKS_PER_MICROSECOND = 10
 
 
 class TimespanRangeError(Exception):
-    """Timespan outside the range of Kusto or with a higher resolution than DuckDB; the message says which."""
+    """Timespan that is out of Kusto's range or more precise than a microsecond; the message contains the reason."""
 
 
 def format_timespan(span: timedelta) -> str:
-    """Return a duration as ``[-][d.]hh:mm:ss[.fffffff]``, the format of Kusto's replies and literals."""
+    """Format a duration as ``[-][d.]hh:mm:ss[.fffffff]``, the format of Kusto's replies and literals."""
     sign, rest = ("-", -span) if span < timedelta() else ("", span)
     hours, seconds = divmod(rest.seconds, 3600)
     minutes, seconds = divmod(seconds, 60)
@@ -25,7 +25,7 @@ def format_timespan(span: timedelta) -> str:
 
 
 def read_timespan(text: str) -> timedelta:
-    """Return the duration of a text such as ``1h``, ``1.02:03:04.5`` or ``2`` (days), with an optional sign.
+    """Parse a timespan such as ``1h``, ``1.02:03:04.5`` or ``2`` (days), with an optional sign.
 
     Raises:
         ValueError: the text is not a timespan.
@@ -44,7 +44,7 @@ def read_timespan(text: str) -> timedelta:
 
 
 def check_timespan_literal(text: str) -> None:
-    """Check a timespan literal of a query; literals that are not understood are accepted.
+    """Check that DuckDB can represent a timespan literal of a query; texts that are not timespans are accepted.
 
     Args:
         text: the literal: ``1h``, ``time(1.00:00:00)``, ``timespan('1h')``.

@@ -1,4 +1,4 @@
-"""Translation of a KQL query into one SELECT."""
+"""Translation of a KQL query into one SELECT for DuckDB."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_
 from emulators.kusto.extensions.known_types import bind_known_types
 from emulators.kusto.library_errors import error_from_translator
 from emulators.kusto.parameters import Declaration
-from emulators.kusto.positions import with_position
+from emulators.kusto.positions import add_position
 from emulators.kusto.query_checks import check_length, check_meaning, check_nesting, check_sources, check_tokens
 from emulators.kusto.timespans import format_timespan
 
@@ -29,9 +29,9 @@ class Translation:
 
     Attributes:
         sql: one SELECT.
-        slots: the placeholders in the SQL, each for a query parameter.
-        declarations: the query parameters.
-        probe: whether the SQL is a probe, see ``emulators.kusto.discovery``.
+        slots: names of the placeholders in the SQL, each for a query parameter.
+        declarations: query parameters that the KQL text declares.
+        probe: whether the SQL is a probe query (see ``emulators.kusto.discovery``) instead of the query itself.
     """
 
     sql: str
@@ -43,19 +43,18 @@ class Translation:
 def translate(
     text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows] = (), types: Mapping[str, str] | None = None
 ) -> Translation:
-    """Return the SQL of a query.
+    """Translate a KQL query into SQL, or into the next probe query that it requires.
 
-    Some short texts need unlimited time and memory, so that only a process that may be killed should call this
-    function.
+    Call this only in a process that may be killed, because some short queries require unlimited time and memory.
 
     Args:
-        text: KQL.
+        text: KQL text of the query.
         schema: the tables that the query may read, with their columns in order.
-        found: the rows of the previous probes.
+        found: the rows of the previous probe queries (see ``emulators.kusto.discovery``).
         types: DuckDB's type of each column that has the same type in all tables.
 
     Raises:
-        QueryError: the text is not a query, does not parse or bind, or contains an unsupported construct.
+        QueryError: the text is not a query, is invalid, or contains an unsupported construct.
     """
     if is_control_command(text):
         raise not_read_only_error((1, 1))
@@ -64,11 +63,11 @@ def translate(
     except RecursionError:
         raise too_complex_error("the query is nested too deeply") from None
     except QueryError as error:
-        raise with_position(error, text) from error
+        raise add_position(error, text) from error
     except KqlError as error:
         command = _find_control_command(_tokenize(text)) if isinstance(error, KqlSyntaxError) else None
         raise (
-            not_read_only_error(command) if command else with_position(error_from_translator(error, text), text)
+            not_read_only_error(command) if command else add_position(error_from_translator(error, text), text)
         ) from error
 
 
@@ -97,7 +96,7 @@ def _to_declaration(declared: ParameterDeclaration) -> Declaration:
 
 
 def _to_wire_text(default: Any) -> str | None:
-    """Return the default of a declaration as the text that a request would contain."""
+    """Convert the default value of a query parameter to the text that a request would contain."""
     if default is None:
         return None
     if isinstance(default, datetime):
@@ -108,14 +107,14 @@ def _to_wire_text(default: Any) -> str | None:
 
 
 def _tokenize(text: str) -> list[Token]:
-    """Return the tokens without comments and white space."""
+    """Return the tokens of a KQL text, without comments and white space."""
     lexer = KqlLexer(InputStream(text))
     lexer.removeErrorListeners()
     return [token for token in lexer.getAllTokens() if token.channel == Token.DEFAULT_CHANNEL]
 
 
 def _find_control_command(tokens: Sequence[Token]) -> tuple[int, int] | None:
-    """Return the position of a statement that starts with a dot, None if there is none."""
+    """Return the position of the first control command (a statement that starts with a dot), None if there is none."""
     begins = True
     for token in tokens:
         if begins and token.text.startswith("."):

@@ -1,4 +1,4 @@
-"""Translator: a limited cache of translations, and the processes that translate and may be killed."""
+"""Translator of KQL queries: a cache of translations, and two processes that translate and that may be killed."""
 
 import asyncio
 import contextlib
@@ -21,21 +21,21 @@ MAX_SECONDS = 15.0
 SHORT_CHARACTERS = 8 * 1024
 """Texts up to this length have a separate process, so that they never wait for a longer one."""
 SHORT_SECONDS = 0.2
-"""CPU time limit in that process, many times the usual; a text that needs more moves to the process for long texts."""
+"""CPU time limit in that process, many times the usual time. A slower text moves to the process for long texts."""
 MAX_SLOW_TEXTS = 128
 """Number of remembered texts that took longer than ``SHORT_SECONDS``."""
 MAX_CACHED_TRANSLATIONS = 1024
 MAX_CACHED_CHARACTERS = 16_000_000
 
 _ATTEMPTS = 2
-"""The first attempt may fail because the process had ended before."""
+"""The first attempt fails if the process has ended since the last request."""
 _LENGTH = struct.Struct(">I")
 _MAX_REPLY = 8 * 1024 * 1024
 _LOGGER = logging.getLogger(__name__)
 
 
 class Translator:
-    """Translates query texts over one fixed schema.
+    """Translates KQL texts into SQL for a fixed set of tables.
 
     Args:
         schema: the tables that queries may read, with their columns in order.
@@ -54,23 +54,23 @@ class Translator:
         self.misses = 0
 
     async def start(self) -> None:
-        """Start the processes; a query waits until they are ready."""
+        """Start the translator processes; queries wait until they are ready."""
         await self._short.start()
         await self._long.start()
 
     async def close(self) -> None:
-        """End the processes."""
+        """End the translator processes."""
         await self._short.end()
         await self._long.end()
 
     async def translate(self, text: str, found: Sequence[Rows] = ()) -> Translation:
-        """Return the translation of a query text.
+        """Return the translation of a KQL text, from the cache or from a translator process.
 
-        If the call is cancelled, the process that translates the text is replaced.
+        If the call is cancelled, the process that is translating the text is replaced.
 
         Args:
-            text: KQL.
-            found: the rows of the previous probes.
+            text: KQL text of the query.
+            found: the rows of the previous probe queries (see ``emulators.kusto.discovery``).
 
         Raises:
             QueryError: the text cannot be translated.
@@ -132,11 +132,11 @@ async def _request_translation(process: "_TranslatorProcess", request: Mapping[s
             raise _too_slow_error() from None
         except (OSError, asyncio.IncompleteReadError):
             _LOGGER.warning("a translator process ended unexpectedly")
-    raise too_complex_error("the query could not be translated within its memory and time")
+    raise too_complex_error("the query could not be translated within the limits of memory and time; simplify it")
 
 
 class _TranslatorProcess:
-    """Translator process; it is restarted after a request that ended it."""
+    """Process that translates queries; it is started again if a request has ended it."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -158,14 +158,14 @@ class _TranslatorProcess:
             await self.end()
             await self.start()
         if self._process is None or self._process.stdin is None or self._process.stdout is None:
-            raise OSError("the translator has no pipes")
+            raise OSError("the KQL translator process has no standard input or output")
         self._usable = False
         body = orjson.dumps(message)
         self._process.stdin.write(_LENGTH.pack(len(body)) + body)
         await self._process.stdin.drain()
         (length,) = _LENGTH.unpack(await self._process.stdout.readexactly(_LENGTH.size))
         if length > _MAX_REPLY:
-            raise OSError("the translator's reply is too long")
+            raise OSError("the reply of the KQL translator process is too long")
         reply: dict[str, Any] = orjson.loads(await self._process.stdout.readexactly(length))
         self._usable = True
         return reply

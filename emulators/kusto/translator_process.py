@@ -1,7 +1,7 @@
-"""Process that translates queries, so that its time and memory can be limited without an effect on the engine.
+"""Separate process that translates KQL queries, so that limits of its time and memory do not affect the query engine.
 
-A text of 150 bytes can expand to gigabytes of SQL, and another thread cannot interrupt the parser. A translator process
-reads requests from standard input, replies on standard output, and ends if a request exceeds its limits.
+A text of 150 bytes can expand to gigabytes of SQL, and another thread cannot interrupt the parser. The process reads
+requests from standard input and writes replies to standard output. It ends if a request exceeds its limits.
 
 A message is a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types", "seconds"}`` as the
 request, ``{"sql", "slots", "declarations", "probe"}`` or ``{"error": {...}, "late"}`` as the reply.
@@ -31,7 +31,7 @@ MEMORY_BYTES = 1024 * 1024 * 1024
 CPU_SECONDS = 2.5
 """CPU time limit of one translation; the process continues with the next request."""
 ORPHAN_SECONDS = 30
-"""Time limit of one translation. The engine gives up earlier; this limit ends a process whose engine has ended."""
+"""Time limit of one translation. The engine stops waiting earlier; the limit ends a process whose engine has ended."""
 
 _RECURSION_LIMIT = 3000
 _LENGTH = struct.Struct(">I")
@@ -46,7 +46,7 @@ _WARM_UP = (
 
 
 class _OutOfTimeError(BaseException):
-    """CPU time limit exceeded; a BaseException, so that no ``except Exception`` in a library suppresses it."""
+    """Exceeded CPU time limit; a BaseException, so that no ``except Exception`` in a library suppresses it."""
 
 
 def main() -> None:
@@ -61,10 +61,12 @@ def main() -> None:
         extension.install()
     translate(_WARM_UP, {"T": ["a", "b", "c", "d", "f"]})
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
-    while request := _receive(requests):
+    while request := _receive_request(requests):
         signal.alarm(ORPHAN_SECONDS)
         seconds = request.get("seconds", CPU_SECONDS)
-        reply, can_continue = _reply(request["text"], request["schema"], request["found"], request["types"], seconds)
+        reply, can_continue = _build_reply(
+            request["text"], request["schema"], request["found"], request["types"], seconds
+        )
         signal.alarm(0)
         replies.write(_LENGTH.pack(len(reply)) + reply)
         replies.flush()
@@ -76,7 +78,7 @@ def _raise_out_of_time(_number: int, _frame: object) -> None:
     raise _OutOfTimeError
 
 
-def _receive(stream: BinaryIO) -> dict[str, Any] | None:
+def _receive_request(stream: BinaryIO) -> dict[str, Any] | None:
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -84,10 +86,10 @@ def _receive(stream: BinaryIO) -> dict[str, Any] | None:
     return document
 
 
-def _reply(
+def _build_reply(
     text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str], seconds: float = CPU_SECONDS
 ) -> tuple[bytes, bool]:
-    """Return the reply, and whether this process can continue."""
+    """Translate a KQL text; return the encoded reply, and whether this process can serve further requests."""
     try:
         return _to_reply(_translate_in_time(text, schema, found, types, seconds)), True
     except _OutOfTimeError:
@@ -95,7 +97,9 @@ def _reply(
     except QueryError as error:
         return _to_error_reply(error), True
     except MemoryError:
-        return _to_error_reply(too_complex_error("the query expands beyond what can be translated")), False
+        return _to_error_reply(
+            too_complex_error("the query is too complex; its translation exceeds the memory limit")
+        ), False
     except Exception:  # the library parses hostile text; a defect must fail only this query
         _LOGGER.exception("a query could not be translated")
         return _to_error_reply(untranslatable_error()), True
@@ -127,9 +131,9 @@ def _to_error_reply(error: QueryError, *, late: bool = False) -> bytes:
 
 
 def patch_library() -> None:
-    """Correct the library where it differs from Data Explorer; to be called once in each translator process.
+    """Patch the translator library where it differs from Data Explorer; call this once in each translator process.
 
-    The corrections concern string literals, sources in parentheses, and unknown columns in ``project-rename``.
+    The patches concern string literals, tables in parentheses, and unknown columns in ``project-rename``.
     """
     lower._string_value = parse_string_literal  # noqa: SLF001  the library has no hook for this
     lower._lower_head = _wrap_lower_head(lower._lower_head)  # noqa: SLF001

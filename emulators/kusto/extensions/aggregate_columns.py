@@ -38,13 +38,13 @@ def install() -> None:
     """Add the aggregates to the translator."""
     for name in (*_SINGLE, *_SEVERAL, *_ARRAYS, "arg_max", "arg_min"):
         AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, "")
-    replace(translate, "arg_max_names", lambda _: _column_names)
+    replace(translate, "arg_max_names", lambda _: _name_columns)
     replace(translate, "_render_arg_max", lambda _: _render_columns)
     replace(translate, "_render_aggregate_call", _wrap_render_aggregate_call)
     replace(naming, "_aggregate_name", _wrap_aggregate_name)
 
 
-def _column_names(agg: ir.NamedExpr, keys: list[str], cols: list[str] | None) -> list[str] | None:
+def _name_columns(agg: ir.NamedExpr, keys: list[str], cols: list[str] | None) -> list[str] | None:
     columns = _render_columns(agg, keys, cols)
     return None if columns is None else [name for name, _ in columns]
 
@@ -123,7 +123,9 @@ def _render_percentiles(expr: ir.FunctionCall, first: int) -> Columns:
     values = _read_percentiles(expr, first)
     prefix = f"percentile_{naming.expression_name(expr.args[0]) or ''}_"
     listed = _render_quantiles(expr, first, values)
-    return [(f"{prefix}{to_name_part(value)}", f"{listed}[{index}]") for index, value in enumerate(values, 1)]
+    return [
+        (f"{prefix}{format_percentile_suffix(value)}", f"{listed}[{index}]") for index, value in enumerate(values, 1)
+    ]
 
 
 def _read_percentiles(expr: ir.FunctionCall, first: int) -> list[float]:
@@ -163,7 +165,7 @@ def _wrap_render_aggregate_call(default: Callable[[ir.FunctionCall], str]) -> Ca
     return render_call
 
 
-def to_name_part(value: float) -> str:
+def format_percentile_suffix(value: float) -> str:
     """Return the text of a percentile in a column name: ``99_9`` for ``99.9``."""
     text = str(int(value)) if float(value).is_integer() else str(value)
     return re.sub(r"\W", "_", text)
@@ -173,7 +175,7 @@ def _wrap_aggregate_name(default: Callable[..., str]) -> Callable[..., str]:
     def name(spec: AggregateSpec, expr: ir.FunctionCall) -> str:
         argument = naming.expression_name(expr.args[0]) or "" if expr.args else ""
         if spec.name in _SINGLE and len(expr.args) == _SINGLE[spec.name] + 1:
-            return f"percentile_{argument}_{to_name_part(_read_percentiles(expr, _SINGLE[spec.name])[0])}"
+            return f"percentile_{argument}_{format_percentile_suffix(_read_percentiles(expr, _SINGLE[spec.name])[0])}"
         return f"percentiles_{argument}" if spec.name in _ARRAYS else default(spec, expr)
 
     return name

@@ -124,19 +124,19 @@ class OrderedSummarize(ir.Summarize):
 def _wrap_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_query(*args: Any) -> ir.Query:
         query = default(*args)
-        _mark(query, {}, set())
+        _mark_ordered_lists(query, {}, set())
         return query
 
     return lower_query
 
 
-def _mark(query: ir.Query, sorted_lets: Mapping[str, bool], seen: set[int]) -> bool:
+def _mark_ordered_lists(query: ir.Query, sorted_lets: Mapping[str, bool], seen: set[int]) -> bool:
     """Mark the aggregations of a query and its subqueries, and return whether its rows are sorted."""
     known = dict(sorted_lets)
     for name, bound in query.lets:
-        known[name] = isinstance(bound, ir.Query) and _mark(bound, known, seen)
+        known[name] = isinstance(bound, ir.Query) and _mark_ordered_lists(bound, known, seen)
     for inner in _find_queries((query.source, query.operators), seen):
-        _mark(inner, known, seen)
+        _mark_ordered_lists(inner, known, seen)
     is_sorted = isinstance(query.source, ir.TableRef) and known.get(query.source.name, False)
     for index, op in enumerate(query.operators):
         if type(op) is ir.Summarize and is_sorted and is_order_sensitive(op):

@@ -8,7 +8,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate.functions import SCALAR_FUNCTIONS
 
 from emulators.kusto.extensions.library import reader, replace, writer
-from emulators.kusto.extensions.registry import add_body, add_form, add_template, literal_value
+from emulators.kusto.extensions.registry import add_body, add_form, add_template, read_literal_value
 from emulators.kusto.extensions.sql import render
 
 SUPPORTED: tuple[str, ...] = (
@@ -154,7 +154,7 @@ def _wrap_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Ex
 def _convert_to_type(sql: str, kind: ir.Expr, function: str) -> str:
     if not isinstance(kind, ir.FunctionCall) or kind.name != _TYPE:
         raise KqlUnsupportedError(f"function:{function}", hint="the type must be given as typeof(...)")
-    name = str(literal_value(kind.args[0], function))
+    name = str(read_literal_value(kind.args[0], function))
     if name not in _CONVERSIONS:
         raise KqlUnsupportedError(f"typeof({name})")
     conversion = _CONVERSIONS[name]
@@ -168,7 +168,7 @@ def _render_extract(plain: Any, call: ir.FunctionCall) -> str:
 
 
 def _render_extract_json(call: ir.FunctionCall) -> str:
-    path = literal_value(call.args[0], "extract_json")
+    path = read_literal_value(call.args[0], "extract_json")
     if not isinstance(path, str) or not path.startswith("$") or "*" in path:
         raise KqlUnsupportedError("extract_json", hint="the path must be a literal that names one value")
     document = f"TRY_CAST({render(call.args[1])} AS JSON)"
@@ -180,7 +180,7 @@ def _render_tohex(call: ir.FunctionCall) -> str:
     digits = f"lower(to_hex(CAST({render(call.args[0])} AS BIGINT)))"
     if len(call.args) == 1:
         return digits
-    width = literal_value(call.args[1], "tohex")
+    width = read_literal_value(call.args[1], "tohex")
     if not isinstance(width, int) or not 0 <= width <= _MAX_DIGITS:
         raise KqlUnsupportedError("tohex", hint=f"the length must be from 0 to {_MAX_DIGITS}")
     return f"lpad({digits}, greatest(CAST({width} AS INTEGER), length({digits})::INTEGER), '0')"

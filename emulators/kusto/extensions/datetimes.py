@@ -4,7 +4,7 @@ from duckdb_kql import ir, translate
 from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.library import replace, writer
-from emulators.kusto.extensions.registry import add_body, add_form, add_template, literal_value
+from emulators.kusto.extensions.registry import add_body, add_form, add_template, read_literal_value
 from emulators.kusto.extensions.sql import quote_text, render
 
 YEAR_ONE = 62_135_596_800_000_000
@@ -104,7 +104,7 @@ def _render_make_timespan(call: ir.FunctionCall) -> str:
 
 
 def _render_datetime_diff(call: ir.FunctionCall) -> str:
-    part = str(literal_value(call.args[0], "datetime_diff")).lower()
+    part = str(read_literal_value(call.args[0], "datetime_diff")).lower()
     if part != "week":
         return str(writer.render_datetime_diff(call))
     # Weeks start on Sunday; 1970-01-04 was a Sunday.
@@ -119,7 +119,7 @@ _DELIMITERS = frozenset(" /-:,._[]")
 
 
 def _render_format_timespan(call: ir.FunctionCall) -> str:
-    text = literal_value(call.args[1], "format_timespan")
+    text = read_literal_value(call.args[1], "format_timespan")
     if not isinstance(text, str) or not text:
         raise KqlUnsupportedError("format_timespan", hint="the format must be a non-empty string literal")
     pieces = " || ".join(_render_element(element) for element in _split_format(text))

@@ -5,7 +5,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate import naming
 
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_body, add_form, add_template, render_argument
-from emulators.kusto.extensions.sql import bind_once, read_array, read_bag, render
+from emulators.kusto.extensions.sql import bind_once, render, render_array, render_bag
 
 SUPPORTED: tuple[str, ...] = (
     "array_iff",
@@ -105,13 +105,15 @@ def install() -> None:
 def _install_arrays() -> None:
     add_form("array_sort_asc", (1, 2), lambda call: _render_sorted(call, "ASC"))
     add_form("array_sort_desc", (1, 2), lambda call: _render_sorted(call, "DESC"))
-    add_body("array_rotate_left", (2,), lambda a, n: f"kql_rotated({read_array(a)}, {n})")
-    add_body("array_rotate_right", (2,), lambda a, n: f"kql_rotated({read_array(a)}, -({n}))")
-    add_body("array_shift_left", (2, 3), lambda a, n, f="NULL": f"kql_shifted({read_array(a)}, {n}, {_to_dynamic(f)})")
+    add_body("array_rotate_left", (2,), lambda a, n: f"kql_rotated({render_array(a)}, {n})")
+    add_body("array_rotate_right", (2,), lambda a, n: f"kql_rotated({render_array(a)}, -({n}))")
     add_body(
-        "array_shift_right", (2, 3), lambda a, n, f="NULL": f"kql_shifted({read_array(a)}, -({n}), {_to_dynamic(f)})"
+        "array_shift_left", (2, 3), lambda a, n, f="NULL": f"kql_shifted({render_array(a)}, {n}, {_to_dynamic(f)})"
     )
-    add_body("array_reverse", (1,), lambda a: f"to_json(list_reverse({read_array(a)}))")
+    add_body(
+        "array_shift_right", (2, 3), lambda a, n, f="NULL": f"kql_shifted({render_array(a)}, -({n}), {_to_dynamic(f)})"
+    )
+    add_body("array_reverse", (1,), lambda a: f"to_json(list_reverse({render_array(a)}))")
     add_body("array_slice", (3,), _render_slice)
     add_body("array_split", (2,), _render_split)
     add_body("array_sum", (1,), _render_sum)
@@ -142,10 +144,13 @@ def _install_sets() -> None:
         "set_equals",
         (2,),
         lambda a, b: (
-            f"coalesce(list_sort(list_distinct({read_array(a)})) = list_sort(list_distinct({read_array(b)})), false)"
+            f"coalesce(list_sort(list_distinct({render_array(a)})) = list_sort(list_distinct({render_array(b)})), "
+            "false)"
         ),
     )
-    add_body("set_has_element", (2,), lambda a, v: f"coalesce(list_contains({read_array(a)}, {_to_dynamic(v)}), false)")
+    add_body(
+        "set_has_element", (2,), lambda a, v: f"coalesce(list_contains({render_array(a)}, {_to_dynamic(v)}), false)"
+    )
 
 
 def _to_dynamic(sql: str) -> str:
@@ -164,7 +169,7 @@ def _render_sorted(call: ir.FunctionCall, direction: str) -> str:
         if not isinstance(flag, ir.Literal) or flag.kind != "bool":
             raise KqlUnsupportedError(f"{call.name}() of several arrays")
         last = str(bool(flag.value)).lower()
-    return bind_once([render(call.args[0])], lambda a: f"kql_sorted({read_array(a)}, '{direction}', {last})")
+    return bind_once([render(call.args[0])], lambda a: f"kql_sorted({render_array(a)}, '{direction}', {last})")
 
 
 def _render_repeat(call: ir.FunctionCall) -> str:
@@ -183,9 +188,9 @@ def _render_repeat(call: ir.FunctionCall) -> str:
 
 def _render_slice(a: str, start: str, end: str) -> str:
     # Both indexes start at 0 and are inclusive; negative ones count from the end.
-    first = f"CASE WHEN {start} < 0 THEN greatest(len({read_array(a)}) + {start}, 0) ELSE {start} END"
-    last = f"CASE WHEN {end} < 0 THEN len({read_array(a)}) + {end} ELSE {end} END"
-    return f"to_json(list_slice({read_array(a)}, {first} + 1, {last} + 1))"
+    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_array(a)}) + {start}, 0) ELSE {start} END"
+    last = f"CASE WHEN {end} < 0 THEN len({render_array(a)}) + {end} ELSE {end} END"
+    return f"to_json(list_slice({render_array(a)}, {first} + 1, {last} + 1))"
 
 
 def _render_split(a: str, at: str) -> str:
@@ -193,19 +198,19 @@ def _render_split(a: str, at: str) -> str:
     cuts = (
         f"list_sort(list_transform(CASE WHEN json_type(to_json({at})) = 'ARRAY' THEN CAST(to_json({at}) AS BIGINT[]) "
         f"ELSE [TRY_CAST(to_json({at}) AS BIGINT)] END, "
-        f"lambda _c: least(greatest(CASE WHEN _c < 0 THEN _c + len({read_array(a)}) ELSE _c END, 0), "
-        f"len({read_array(a)}))))"
+        f"lambda _c: least(greatest(CASE WHEN _c < 0 THEN _c + len({render_array(a)}) ELSE _c END, 0), "
+        f"len({render_array(a)}))))"
     )
-    bounds = f"list_concat(list_concat([0::BIGINT], {cuts}), [len({read_array(a)})])"
+    bounds = f"list_concat(list_concat([0::BIGINT], {cuts}), [len({render_array(a)})])"
     return (
-        f"list_transform([struct_pack(l := {read_array(a)}, b := {bounds})], lambda _s: to_json(list_transform("
+        f"list_transform([struct_pack(l := {render_array(a)}, b := {bounds})], lambda _s: to_json(list_transform("
         "range(1, len(_s.b)), lambda _i: list_slice(_s.l, _s.b[_i] + 1, _s.b[_i + 1]))))[1]"
     )
 
 
 def _render_sum(a: str) -> str:
     numbers = (
-        f"list_transform({read_array(a)}, lambda _e: CASE WHEN json_type(_e) IN ('BIGINT', 'UBIGINT', 'DOUBLE') "
+        f"list_transform({render_array(a)}, lambda _e: CASE WHEN json_type(_e) IN ('BIGINT', 'UBIGINT', 'DOUBLE') "
         "THEN CAST(_e AS DOUBLE) END)"
     )
     return (
@@ -214,13 +219,13 @@ def _render_sum(a: str) -> str:
 
 
 def _render_index_of(a: str, value: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
-    first = f"CASE WHEN {start} < 0 THEN greatest(len({read_array(a)}) + {start}, 0) ELSE {start} END"
-    end = f"CASE WHEN {length} < 0 THEN len({read_array(a)}) ELSE {first} + {length} END"
+    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_array(a)}) + {start}, 0) ELSE {start} END"
+    end = f"CASE WHEN {length} < 0 THEN len({render_array(a)}) ELSE {first} + {length} END"
     hits = (
-        f"list_filter(range({first}, least({end}, len({read_array(a)}))), "
-        f"lambda _i: {read_array(a)}[_i + 1] = {_to_dynamic(value)})"
+        f"list_filter(range({first}, least({end}, len({render_array(a)}))), "
+        f"lambda _i: {render_array(a)}[_i + 1] = {_to_dynamic(value)})"
     )
-    return f"CASE WHEN {read_array(a)} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
+    return f"CASE WHEN {render_array(a)} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
 
 
 def _render_array_iff(condition: str, yes: str, no: str) -> str:
@@ -235,13 +240,13 @@ def _render_array_iff(condition: str, yes: str, no: str) -> str:
         "WHEN json_type(_c) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN CASE WHEN CAST(_c AS DOUBLE) <> 0 "
         f"THEN {at(yes)} ELSE {at(no)} END END"
     )
-    return f"to_json(list_transform({read_array(condition)}, lambda _c, _i: {chosen}))"
+    return f"to_json(list_transform({render_array(condition)}, lambda _c, _i: {chosen}))"
 
 
 def _render_bag_merge(call: ir.FunctionCall) -> str:
     # The first bag with a key determines its value; json_merge_patch would remove keys with null values.
     bags = [render_argument("bag_merge", index, arg) for index, arg in enumerate(call.args)]
-    listed = ", ".join(f"map_entries({read_bag(each)})" for each in bags)
+    listed = ", ".join(f"map_entries({render_bag(each)})" for each in bags)
     return (
         f"list_transform([flatten([{listed}])], lambda _s: to_json(map_from_entries(list_filter(_s, lambda _e, _i: "
         "list_position(list_transform(_s, lambda _f: _f.key), _e.key) = _i))))[1]"
@@ -259,7 +264,7 @@ def _render_path(key: str) -> str:
 
 def _render_bag_remove_keys(b: str, keys: str) -> str:
     names = f"CAST(to_json({keys}) AS VARCHAR[])"
-    remaining = f"list_filter(map_entries({read_bag(b)}), lambda _e: NOT list_contains({names}, _e.key))"
+    remaining = f"list_filter(map_entries({render_bag(b)}), lambda _e: NOT list_contains({names}, _e.key))"
     nested = f"len(list_filter({names}, lambda _k: starts_with(_k, '$'))) > 0"
     return (
         f"CASE WHEN {nested} THEN error('bag_remove_keys() with a path is not supported by the embedded query engine') "
@@ -268,24 +273,24 @@ def _render_bag_remove_keys(b: str, keys: str) -> str:
 
 
 def _render_bag_set_key(b: str, key: str, value: str) -> str:
-    others = f"list_filter(map_entries({read_bag(b)}), lambda _e: _e.key <> {key})"
+    others = f"list_filter(map_entries({render_bag(b)}), lambda _e: _e.key <> {key})"
     placed = (
-        f"list_transform(map_entries({read_bag(b)}), lambda _e: CASE WHEN _e.key = {key} THEN "
+        f"list_transform(map_entries({render_bag(b)}), lambda _e: CASE WHEN _e.key = {key} THEN "
         f"{{'key': {key}, 'value': {_to_dynamic(value)}}} ELSE _e END)"
     )
     return (
         f"CASE WHEN starts_with({key}, '$.') THEN error('bag_set_key() with a path is not supported by the "
         "embedded query engine') "
-        f"WHEN len({others}) < len(map_entries({read_bag(b)})) THEN to_json(map_from_entries({placed})) "
-        f"ELSE to_json(map_from_entries(list_append(map_entries({read_bag(b)}), "
+        f"WHEN len({others}) < len(map_entries({render_bag(b)})) THEN to_json(map_from_entries({placed})) "
+        f"ELSE to_json(map_from_entries(list_append(map_entries({render_bag(b)}), "
         f"{{'key': {key}, 'value': {_to_dynamic(value)}}}))) END"
     )
 
 
 def _render_bag_zip(keys: str, values: str) -> str:
     texts = (
-        f"list_filter(list_transform({read_array(keys)}, lambda _k, _i: "
-        f"{{'key': _k ->> '$', 'value': {read_array(values)}[_i], 'kind': json_type(_k), 'at': _i}}), lambda _e: "
+        f"list_filter(list_transform({render_array(keys)}, lambda _k, _i: "
+        f"{{'key': _k ->> '$', 'value': {render_array(values)}[_i], 'kind': json_type(_k), 'at': _i}}), lambda _e: "
         "_e.kind = 'VARCHAR')"
     )
     first = "list_filter(_s, lambda _e, _i: list_position(list_transform(_s, lambda _f: _f.key), _e.key) = _i)"
@@ -307,7 +312,7 @@ def _render_bag_pack_columns(call: ir.FunctionCall) -> str:
 
 def _render_lists(call: ir.FunctionCall) -> list[str]:
     return [
-        read_array(render(arg)) if isinstance(arg, ir.ColumnRef) else f"CAST(to_json({render(arg)}) AS JSON[])"
+        render_array(render(arg)) if isinstance(arg, ir.ColumnRef) else f"CAST(to_json({render(arg)}) AS JSON[])"
         for arg in call.args
     ]
 

@@ -11,7 +11,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.library import reader, replace, writer
 from emulators.kusto.extensions.names import order_arguments
-from emulators.kusto.extensions.tree import child_rules, rule_name
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
 
 SUPPORTED: tuple[str, ...] = ("let functions that return rows, with scalar and tabular parameters, called by name",)
 
@@ -71,7 +71,7 @@ def _wrap_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
 
 
 def _find_called_function(node: Any) -> RowFunction | None:
-    parts = child_rules(node)
+    parts = get_child_rules(node)
     return _FUNCTIONS.get().get(parts[0].getText()) if parts else None
 
 
@@ -86,7 +86,7 @@ def _wrap_call_source(default: Callable[[Any], ir.Source | None]) -> Callable[[A
 def _wrap_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
     def is_tabular(node: Any, scalars: dict[str, ir.Expr]) -> bool:
         inner = reader.unparenthesize(node)
-        if rule_name(inner) == "NamedFunctionCallExpression" and _find_called_function(inner):
+        if get_rule_name(inner) == "NamedFunctionCallExpression" and _find_called_function(inner):
             return True
         return default(node, scalars)
 
@@ -120,13 +120,15 @@ def _wrap_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callabl
 
 
 def _read_declaration(decl: Any, scalars: Mapping[str, ir.Expr]) -> RowFunction:
-    name, *parts = child_rules(decl)
-    parameters = [each for part in parts if rule_name(part) == "LetFunctionParameterList" for each in child_rules(part)]
+    name, *parts = get_child_rules(decl)
+    parameters = [
+        each for part in parts if get_rule_name(part) == "LetFunctionParameterList" for each in get_child_rules(part)
+    ]
     scope = reader.FN_STATE.get()
     return RowFunction(
         reader.find_names(name)[0],
         tuple(_read_parameter(each) for each in parameters),
-        next(part for part in parts if rule_name(part) == "LetFunctionBody"),
+        next(part for part in parts if get_rule_name(part) == "LetFunctionBody"),
         dict(scalars),
         scope.visible if scope else frozenset(),
         dict(_FUNCTIONS.get()),
@@ -135,7 +137,7 @@ def _read_declaration(decl: Any, scalars: Mapping[str, ir.Expr]) -> RowFunction:
 
 
 def _read_parameter(node: Any) -> FunctionParameter:
-    if rule_name(node) == "TabularParameter":
+    if get_rule_name(node) == "TabularParameter":
         return FunctionParameter(reader.tabular_parameter_name(node), tabular=True)
     name, default = reader.lower_let_parameter(node)
     return FunctionParameter(name, tabular=False, default=default)
@@ -145,13 +147,13 @@ def _returns_rows(function: RowFunction) -> bool:
     """Return whether the body ends with a table; a name may be a table or a scalar."""
     scalars = {**function.scalars, **{each.name: ir.ColumnRef(each.name) for each in function.parameters}}
     tables = {each.name for each in function.parameters if each.tabular}
-    for statement in child_rules(function.body):
+    for statement in get_child_rules(function.body):
         value = reader.unparenthesize(statement)
-        if rule_name(statement) != "LetFunctionBodyStatement":
+        if get_rule_name(statement) != "LetFunctionBodyStatement":
             name = reader.name_text(value)
             return name in tables or bool(reader.is_tabular_value(value, scalars))
         for declaration in reader.find_all(statement, "LetVariableDeclaration"):
-            local, bound = child_rules(declaration)[0], child_rules(declaration)[-1]
+            local, bound = get_child_rules(declaration)[0], get_child_rules(declaration)[-1]
             if reader.is_tabular_value(reader.collapse(bound), scalars):
                 tables.update(reader.find_names(local))
             else:
@@ -161,7 +163,7 @@ def _returns_rows(function: RowFunction) -> bool:
 
 def _expand_call(function: RowFunction, node: Any) -> ir.TableRef:
     scope = reader.FN_STATE.get()
-    nodes = order_arguments(function.name, [each.name for each in function.parameters], child_rules(node)[1:])
+    nodes = order_arguments(function.name, [each.name for each in function.parameters], get_child_rules(node)[1:])
     scalars: dict[str, ir.Expr] = {}
     tables: list[tuple[str, ir.Query]] = []
     for parameter, argument in zip(function.parameters, nodes, strict=True):
@@ -222,7 +224,7 @@ def _lower_function_body(
     for name, _ in tables:
         reader.see_tabular(name)
     scalars, locals_ = reader.lower_lets(function.body, {**function.scalars, **arguments})
-    final = next(each for each in child_rules(function.body) if rule_name(each) != "LetFunctionBodyStatement")
+    final = next(each for each in get_child_rules(function.body) if get_rule_name(each) != "LetFunctionBodyStatement")
     query: ir.Query = reader.lower_query_node(final)
     query = reader.substitute_query(query, reader.pipeline_scope(scalars))
     locals_.extend(reader.drain_pending())

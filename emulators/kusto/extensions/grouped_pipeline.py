@@ -14,7 +14,7 @@ from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.aggregates import OrderedSummarize, is_order_sensitive
 from emulators.kusto.extensions.library import reader, replace, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute
-from emulators.kusto.extensions.ranks import rank_sort_keys
+from emulators.kusto.extensions.ranks import render_sort_key_parts
 from emulators.kusto.extensions.serialized import (
     RowOrder,
     Serialize,
@@ -23,7 +23,7 @@ from emulators.kusto.extensions.serialized import (
     infer_order_after,
 )
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows, render_row_limit
-from emulators.kusto.extensions.tree import child_rules, rule_name
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
 from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefix
 from emulators.kusto.extensions.windows import wrap_windowed
 
@@ -73,7 +73,7 @@ def _wrap_resolve_in_subqueries(
 def lower_body(node: Any) -> ir.Query:
     """Return the query of a pipeline in parentheses."""
     inner = reader.collapse(node)
-    nodes = child_rules(inner) if rule_name(inner) == "PipeSubExpression" else [inner]
+    nodes = get_child_rules(inner) if get_rule_name(inner) == "PipeSubExpression" else [inner]
     return ir.Query(ir.DataTable((), ()), reader.lower_operators(nodes))
 
 
@@ -131,7 +131,7 @@ def _apply_per_group(operators: list[ir.Operator], groups: GroupedRows) -> list[
     for operator in operators:
         check_order(operator, order)
         partition = RowPartition((groups.group,), contiguous)
-        each = _operator_per_group(operator, groups, partition, may_be_empty=may_be_empty)
+        each = _convert_to_group_operator(operator, groups, partition, may_be_empty=may_be_empty)
         lifted.append(wrap_windowed(each, partition))
         contiguous = isinstance(each, ir.Sort | TakePerGroup) or (contiguous and isinstance(each, _IN_PLACE))
         order = infer_order_after(operator, order)
@@ -139,14 +139,14 @@ def _apply_per_group(operators: list[ir.Operator], groups: GroupedRows) -> list[
     return lifted
 
 
-def _operator_per_group(
+def _convert_to_group_operator(
     operator: ir.Operator, groups: GroupedRows, partition: RowPartition, *, may_be_empty: bool
 ) -> ir.Operator:
     if isinstance(operator, ir.Summarize):
-        return _summarize(operator, groups, may_be_empty=may_be_empty)
+        return _summarize_per_group(operator, groups, may_be_empty=may_be_empty)
     if isinstance(operator, ir.Count):
         counted = ir.Summarize((ir.NamedExpr(ir.FunctionCall("count"), operator.name),))
-        return _summarize(counted, groups, may_be_empty=may_be_empty)
+        return _summarize_per_group(counted, groups, may_be_empty=may_be_empty)
     lifted = _convert_operator(operator, groups.group, partition)
     if lifted is None:
         raise unsupported_error(f"{type(operator).__name__} inside mv-apply or partition")
@@ -179,7 +179,7 @@ def _convert_operator(operator: ir.Operator, group: str, partition: RowPartition
     return lifted
 
 
-def _summarize(operator: ir.Summarize, groups: GroupedRows, *, may_be_empty: bool) -> ir.Operator:
+def _summarize_per_group(operator: ir.Summarize, groups: GroupedRows, *, may_be_empty: bool) -> ir.Operator:
     by = ir.NamedExpr(ir.ColumnRef(groups.group), groups.group)
     kind = OrderedSummarize if is_order_sensitive(operator) else ir.Summarize
     each = kind(operator.aggregates, (*operator.by, by))
@@ -197,7 +197,9 @@ class TakePerGroup(PipelineOperator):
         """Return the first rows of each group, in their current order or in that of the sort keys."""
         prefix = find_free_prefix(cols)
         group, row = translate.quote_ident(self.group), f"{prefix}n"
-        keys = rank_sort_keys(self.taken.keys) or [("random()" if self.taken.random else "row_number() OVER ()", "")]
+        keys = render_sort_key_parts(self.taken.keys) or [
+            ("random()" if self.taken.random else "row_number() OVER ()", "")
+        ]
         limit = render_row_limit(self.taken.count)
         names = [f"{row}{index}" for index in range(len(keys))]
         added = ", ".join(f"{sql} AS {name}" for (sql, _), name in zip(keys, names, strict=True))
@@ -223,11 +225,11 @@ class SelectWithGroup(PipelineOperator):
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Return the selected columns and the group column."""
-        return f"SELECT {writer.quoted(self.columns(cols))} FROM {prev}"  # noqa: S608  quoted names
+        return f"SELECT {writer.quoted(self.infer_columns(cols))} FROM {prev}"  # noqa: S608  quoted names
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the selected columns and the group column."""
-        return [*self.chosen.columns([name for name in cols if name != self.group]), self.group]
+        return [*self.chosen.infer_columns([name for name in cols if name != self.group]), self.group]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,6 +252,6 @@ class SummarizePerGroup(PipelineOperator):
         first = f"WITH {each} AS MATERIALIZED ({counted}) SELECT * FROM {each}"  # noqa: S608
         return f"{first} UNION ALL BY NAME SELECT * FROM ({missing}), ({none})"  # noqa: S608
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the columns of the ``summarize``."""
         return list(schema._operator_columns(self.each, cols, None))  # noqa: SLF001  the library's own rules

@@ -115,7 +115,7 @@ def _find_assigned_names(query: ir.Query) -> set[str] | None:
             seen.add(id(node))
             if _is_unknown_operator(node):
                 return None
-            stack.extend(_field_values(node))
+            stack.extend(_iterate_field_values(node))
             if isinstance(node, ir.NamedExpr) and node.name is None and not isinstance(node.expr, ir.ColumnRef):
                 names.add(_infer_name(node.expr))
     return names
@@ -127,7 +127,7 @@ def _is_unknown_operator(node: object) -> bool:
     return isinstance(node, ir.Source) and not isinstance(node, _KNOWN_SOURCES)
 
 
-def _field_values(node: Any) -> Iterator[Any]:
+def _iterate_field_values(node: Any) -> Iterator[Any]:
     values = (getattr(node, field.name) for field in dataclasses.fields(node))
     if isinstance(node, _READING):
         return (value for value in values if not isinstance(value, str))
@@ -168,7 +168,7 @@ _TOP: State[frozenset[int]] = State("emulators.kusto.top_of_filter", frozenset)
 def _install_filters() -> None:
     """Render the comparisons at the top of filters without the correction for nulls."""
     replace(translate, "render_operator", _wrap_render_operator)
-    replace(translate, "_apply_null_semantics", _wrap_apply_null_semantics)
+    replace(translate, "_apply_null_semantics", _wrap_null_correction)
     replace(translate, "_in_result", _wrap_in_result)
 
 
@@ -212,7 +212,7 @@ def _iterate_visits(root: object) -> Iterator[object]:
                 stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _wrap_apply_null_semantics(default: Callable[..., str]) -> Callable[..., str]:
+def _wrap_null_correction(default: Callable[..., str]) -> Callable[..., str]:
     def apply(rendered: str, when_null: str, operands: Operands) -> str:
         left, _ = operands[0]
         bare = when_null == "FALSE" and id(left) in _TOP.get()

@@ -17,7 +17,7 @@ from emulators.kusto.extensions.make_series_sql import AxisSql, SeriesSql, rende
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
 from emulators.kusto.extensions.sql import render
 from emulators.kusto.extensions.tabular import resolve_value
-from emulators.kusto.extensions.tree import child_rules, find_rules, source_position
+from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_source_position
 
 SUPPORTED: tuple[str, ...] = (
     "make-series (from, to, step, by, default, kind=nonempty)",
@@ -73,7 +73,7 @@ class MakeSeries(PipelineOperator):
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Return the arrays as one SELECT."""
-        names = self.columns(cols)
+        names = self.infer_columns(cols)
         keys, values = names[: len(self.by)], names[len(self.by) : -1]
         aggregated = [
             SeriesSql(name, translate.render_aggregate(aggregate), _render_default(default))
@@ -82,7 +82,7 @@ class MakeSeries(PipelineOperator):
         grouped = [(name, render(key.expr)) for name, key in zip(keys, self.by, strict=True)]
         return render_series(prev, grouped, aggregated, self._render_axis(names[-1]), nonempty=self.nonempty)
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the names of the keys, the arrays and the axis, which follow the rules of ``summarize``."""
         named = [*self.by, *self.aggregates, self.axis]
         namer = naming.Namer(naming.declared([each for each in named if each.name], "make-series"), skip=cols)
@@ -134,7 +134,7 @@ def _lower_make_series(node: Any) -> MakeSeries:
         *(_lower_aggregate(each, () if index else misread) for index, each in written), strict=True
     )
     between = node.InRangeClause or node.FromToStepClause
-    by = [] if node.ByClause is None else child_rules(node.ByClause)
+    by = [] if node.ByClause is None else get_child_rules(node.ByClause)
     series = MakeSeries(
         aggregates,
         defaults,
@@ -148,7 +148,7 @@ def _lower_make_series(node: Any) -> MakeSeries:
     )
     if series.nonempty and (series.by or series.start is None or series.stop is None):
         raise unsupported_error(
-            "make-series kind=nonempty with by, or without from and to", position=source_position(node)
+            "make-series kind=nonempty with by, or without from and to", position=get_source_position(node)
         )
     return series
 
@@ -163,17 +163,17 @@ def _lower_aggregate(node: Any, misread: Sequence[Any]) -> tuple[ir.NamedExpr, i
     call = named.expr
     if not isinstance(call, ir.FunctionCall) or call.name.lower() not in AGGREGATES:
         name = f"{call.name}()" if isinstance(call, ir.FunctionCall) else "an expression"
-        raise unsupported_error(f"make-series of {name}", position=source_position(node))
+        raise unsupported_error(f"make-series of {name}", position=get_source_position(node))
     if node.Default is None:
         return named, ir.Literal(0, "long")
-    return named, reader.lower_expr(child_rules(node.Default)[-1])
+    return named, reader.lower_expr(get_child_rules(node.Default)[-1])
 
 
 def _parse_again(first: Any, last: Any) -> ir.NamedExpr:
     """Return ``name = f(x)``, which the grammar reads as the parameter ``name = f`` before ``(x)``."""
     text = first.start.getInputStream().getText(first.start.start, last.stop.stop)
     (written,) = find_rules(parse(f"print {text}").tree, "PrintOperator")
-    (named,) = child_rules(written)
+    (named,) = get_child_rules(written)
     lowered: ir.NamedExpr = reader.lower_named(named)
     return lowered
 
@@ -191,5 +191,5 @@ def _is_parameter(node: Any) -> bool:
 def _is_nonempty(parameter: Any) -> bool:
     name, value = _read_parameter(parameter)
     if name == "kind" and value != "nonempty":
-        raise unsupported_error(f"make-series kind={value[:50]}", position=source_position(parameter))
+        raise unsupported_error(f"make-series kind={value[:50]}", position=get_source_position(parameter))
     return name == "kind"

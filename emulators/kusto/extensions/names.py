@@ -9,7 +9,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, replace
-from emulators.kusto.extensions.tree import child_rules, find_rules, rule_name, source_position
+from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
 
 SUPPORTED: tuple[str, ...] = (
     "column_ifexists",
@@ -41,9 +41,9 @@ def _install_names() -> None:
 def _wrap_lower_named(default: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
     def lower_named(node: Any) -> ir.NamedExpr:
         inner = reader.collapse(node)
-        parts = child_rules(inner)
+        parts = get_child_rules(inner)
         lists = find_rules(parts[0], "NamedExpressionNameList") if len(parts) == 2 else []  # noqa: PLR2004
-        if rule_name(inner) not in ("NamedExpression", "ArgumentExpression") or not lists:
+        if get_rule_name(inner) not in ("NamedExpression", "ArgumentExpression") or not lists:
             return default(node)
         names = tuple(reader.find_names(lists[0]))
         return NameListExpr(reader.lower_expr(parts[1]), names[0], names)
@@ -88,12 +88,12 @@ def _expand_lists(expressions: tuple[ir.NamedExpr, ...]) -> Iterator[ir.NamedExp
 
 def _reject_lists(expressions: tuple[Any, ...], node: Any) -> None:
     if any(isinstance(named, NameListExpr) for named in expressions):
-        raise unsupported_error("a list of names on the left of =", position=source_position(node))
+        raise unsupported_error("a list of names on the left of =", position=get_source_position(node))
 
 
 def _wrap_lower_function_call(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_function_call(node: Any) -> ir.Expr:
-        parts = child_rules(node)
+        parts = get_child_rules(node)
         if len(parts) > 1 and any(find_argument_name(part) for part in parts[1:]):
             return _lower_named_call(node, parts)
         return default(node)
@@ -105,7 +105,7 @@ def _lower_named_call(node: Any, parts: list[Any]) -> ir.Expr:
     name = parts[0].getText()
     declared = reader.LET_FUNCTIONS_STATE.get().get(name)
     if declared is None or declared.body is None:
-        raise unsupported_error(f"a named argument of {name[:100]}()", position=source_position(node))
+        raise unsupported_error(f"a named argument of {name[:100]}()", position=get_source_position(node))
     args = order_arguments(name, [parameter for parameter, _ in declared.parameters], parts[1:])
     filled = []
     for (parameter, default), arg in zip(declared.parameters, args, strict=True):
@@ -128,25 +128,25 @@ def order_arguments(function: str, parameters: list[str], nodes: list[Any]) -> l
         if name not in parameters or name in found:
             which = "more arguments than parameters" if name is None else f"no parameter to take {name[:100]!r}"
             raise semantic_error(
-                f"{function[:100]}(): there are {which}", inner="SEM0219", position=source_position(node)
+                f"{function[:100]}(): there are {which}", inner="SEM0219", position=get_source_position(node)
             )
-        found[str(name)] = _argument_value(node)
+        found[str(name)] = _get_argument_value(node)
     return [found.get(parameter) for parameter in parameters]
 
 
 def find_argument_name(node: Any) -> str | None:
     """Return the name in ``name = value``, None for a positional argument."""
     inner = reader.collapse(node)
-    parts = child_rules(inner)
-    if rule_name(inner) in ("NamedExpression", "ArgumentExpression") and len(parts) == 2:  # noqa: PLR2004
+    parts = get_child_rules(inner)
+    if get_rule_name(inner) in ("NamedExpression", "ArgumentExpression") and len(parts) == 2:  # noqa: PLR2004
         names: list[str] = reader.find_names(parts[0])
         return names[0] if names else str(parts[0].getText()).rstrip("= ")
     return None
 
 
-def _argument_value(node: Any) -> Any:
+def _get_argument_value(node: Any) -> Any:
     inner = reader.collapse(node)
-    return child_rules(inner)[1] if find_argument_name(node) else inner
+    return get_child_rules(inner)[1] if find_argument_name(node) else inner
 
 
 def _install_columns() -> None:
@@ -156,13 +156,13 @@ def _install_columns() -> None:
 
 def _wrap_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
     def resolve(op: ir.Operator, cols: list[str] | None) -> ir.Operator:
-        resolved: ir.Operator = _Resolution(cols).resolve(op)
+        resolved: ir.Operator = _ColumnFunctionResolver(cols).resolve(op)
         return default(resolved, cols)
 
     return resolve
 
 
-class _Resolution:
+class _ColumnFunctionResolver:
     """Pass over an operator that preserves shared nodes."""
 
     def __init__(self, cols: Sequence[str] | None) -> None:

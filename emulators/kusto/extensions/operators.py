@@ -20,9 +20,9 @@ from emulators.kusto.extensions.tree import iterate_nodes
 from emulators.kusto.extensions.type_guards import (
     DYNAMICS,
     TEXTS,
-    all_of,
-    any_of,
-    guard,
+    add_guard,
+    join_with_and,
+    join_with_or,
     render_error,
     render_number_test,
     render_type_test,
@@ -146,37 +146,37 @@ def _guard_column(
         sides[unknown] = _render_number(column, known)
         converted = default(ir.BinaryOp(operator, sides[0], sides[1]))
         sql = f"CASE WHEN {dynamic} THEN {converted} ELSE {sql} END"
-        return guard(text, _render_types_differ_error("string", str(known)), sql)
+        return add_guard(text, _render_types_differ_error("string", str(known)), sql)
     if known == "string":
-        unordered = any_of(text, dynamic) if operator in _ORDERS else ""
-        sql = guard(unordered, _render_undefined_operator_error(operator), sql)
-        return guard(
-            any_of(render_number_test(name), render_type_test(name, ("BOOLEAN",))),
+        unordered = join_with_or(text, dynamic) if operator in _ORDERS else ""
+        sql = add_guard(unordered, _render_undefined_operator_error(operator), sql)
+        return add_guard(
+            join_with_or(render_number_test(name), render_type_test(name, ("BOOLEAN",))),
             _render_types_differ_error("string", "long"),
             sql,
         )
     if known is None and isinstance(other, ir.ColumnRef):
         return _guard_columns(operator, name, render(other), sql)
     if operator in _ORDERS and known != "null":
-        sql = guard(dynamic, _render_undefined_operator_error(operator), sql)
+        sql = add_guard(dynamic, _render_undefined_operator_error(operator), sql)
     return sql
 
 
 def _guard_columns(operator: str, left: str, right: str, sql: str) -> str:
-    dynamics = all_of(render_type_test(left, DYNAMICS), render_type_test(right, DYNAMICS))
-    sql = guard(dynamics, render_error("SEM0001", "Cannot compare dynamic values without explicit cast"), sql)
-    mixed = any_of(
-        all_of(render_type_test(left, TEXTS), render_number_test(right)),
-        all_of(render_number_test(left), render_type_test(right, TEXTS)),
+    dynamics = join_with_and(render_type_test(left, DYNAMICS), render_type_test(right, DYNAMICS))
+    sql = add_guard(dynamics, render_error("SEM0001", "Cannot compare dynamic values without explicit cast"), sql)
+    mixed = join_with_or(
+        join_with_and(render_type_test(left, TEXTS), render_number_test(right)),
+        join_with_and(render_number_test(left), render_type_test(right, TEXTS)),
     )
     if operator in _ORDERS:
-        texts = any_of(
-            all_of(render_type_test(left, TEXTS), render_type_test(right, TEXTS)),
+        texts = join_with_or(
+            join_with_and(render_type_test(left, TEXTS), render_type_test(right, TEXTS)),
             render_type_test(left, DYNAMICS),
             render_type_test(right, DYNAMICS),
         )
-        sql = guard(texts, _render_undefined_operator_error(operator), sql)
-    return guard(mixed, _render_types_differ_error("string", "long"), sql)
+        sql = add_guard(texts, _render_undefined_operator_error(operator), sql)
+    return add_guard(mixed, _render_types_differ_error("string", "long"), sql)
 
 
 def _render_types_differ_error(left: str, right: str) -> str:
@@ -200,7 +200,7 @@ def _wrap_render_in_list(default: Callable[[ir.InList], str]) -> Callable[[ir.In
             return sql
         name = render(node.value)
         test = render_number_test(name) if texts else render_type_test(name, TEXTS)
-        return guard(test, _render_types_differ_error("string", "long"), sql)
+        return add_guard(test, _render_types_differ_error("string", "long"), sql)
 
     return render_in_list
 
@@ -216,7 +216,7 @@ def _wrap_render_between(default: Callable[[ir.Between], str]) -> Callable[[ir.B
                 )
             if kind is None and isinstance(operand, ir.ColumnRef):
                 test = render_type_test(render(operand), (*TEXTS, *DYNAMICS))
-                sql = guard(test, _render_unconverted_error("between"), sql)
+                sql = add_guard(test, _render_unconverted_error("between"), sql)
         return sql
 
     return render_between

@@ -9,7 +9,7 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
 from emulators.kusto.extensions.sql import quote_text, render
-from emulators.kusto.extensions.tree import child_rules, find_rules, rule_name, source_position
+from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
 from emulators.kusto.extensions.window_plan import find_free_prefix
 
 SUPPORTED: tuple[str, ...] = ("parse-kv (pair_delimiter and kv_delimiter, or regex)",)
@@ -47,17 +47,17 @@ class ParseKv(PipelineOperator):
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Return the rows with a column for each key; of a repeated key the first value is used."""
-        pairs = f"{find_free_prefix(self.columns(cols))}p"
+        pairs = f"{find_free_prefix(self.infer_columns(cols))}p"
         names = dict(self.keys)
         chosen = ", ".join(
             f"{self._render_value(name, names[name], pairs)} AS {translate.quote_ident(name)}"
             if name in names
             else translate.quote_ident(name)
-            for name in self.columns(cols)
+            for name in self.infer_columns(cols)
         )
         return f"SELECT {chosen} FROM (SELECT *, {self._render_pairs()} AS {pairs} FROM {prev})"  # noqa: S608  quoted, rendered
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the input's columns and one for each key."""
         return [*cols, *(name for name, _ in self.keys if name not in cols)]
 
@@ -88,12 +88,12 @@ def install() -> None:
 
 
 def _lower_parse_kv(node: Any) -> ir.Operator:
-    text, keys, *clauses = child_rules(node)
+    text, keys, *clauses = get_child_rules(node)
     named = []
     for declaration in find_rules(keys, "RowSchemaColumnDeclaration"):
-        name, kind = child_rules(declaration)
+        name, kind = get_child_rules(declaration)
         if kind.getText() not in _CONVERSIONS:
-            raise unsupported_error(f"parse-kv to {kind.getText()[:50]}", position=source_position(kind))
+            raise unsupported_error(f"parse-kv to {kind.getText()[:50]}", position=get_source_position(kind))
         named.append((reader.find_names(name)[0], kind.getText()))
     properties = dict(
         _read_property(each) for clause in clauses for each in find_rules(clause, "QueryOperatorProperty")
@@ -101,16 +101,18 @@ def _lower_parse_kv(node: Any) -> ir.Operator:
     pair, value, pattern = (properties.pop(name, "") for name in ("pair_delimiter", "kv_delimiter", "regex"))
     if properties or not (pattern or (pair and value)):
         raise unsupported_error(
-            f"parse-kv with {next(iter(properties), 'no delimiters')[:50]}", position=source_position(node)
+            f"parse-kv with {next(iter(properties), 'no delimiters')[:50]}", position=get_source_position(node)
         )
     if pattern and (pair or value):
-        raise semantic_error("parse-kv requires either delimiters or a regex", position=source_position(node))
+        raise semantic_error("parse-kv requires either delimiters or a regex", position=get_source_position(node))
     if pattern and writer.capture_group_count(ir.Literal(pattern, "string")) != 2:  # noqa: PLR2004  key and value
-        raise semantic_error("parse-kv: the regex must have two groups", position=source_position(node))
+        raise semantic_error("parse-kv: the regex must have two groups", position=get_source_position(node))
     return ParseKv(reader.lower_expr(text), tuple(named), () if pattern else (pair, value), pattern)
 
 
 def _read_property(node: Any) -> tuple[str, str]:
     name, _, _ = node.getText().partition("=")
-    literals = [child for child in child_rules(node) if rule_name(reader.collapse(child)) == "StringLiteralExpression"]
+    literals = [
+        child for child in get_child_rules(node) if get_rule_name(reader.collapse(child)) == "StringLiteralExpression"
+    ]
     return name, str(reader.literal_string(reader.collapse(literals[0]))) if literals else ""

@@ -28,7 +28,7 @@ class PipelineOperator(ir.Operator):
         del prev
         raise unsupported_error("an operator after one whose columns depend on the data")
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the columns of the result for an input with the columns ``cols``."""
         return cols
 
@@ -96,7 +96,7 @@ def _wrap_render_operator(default: Callable[..., str]) -> Callable[..., str]:
 def _wrap_operator_columns(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def operator_columns(op: ir.Operator, cols: list[str], known: dict[str, list[str]] | None) -> list[str]:
         if isinstance(op, PipelineOperator):
-            return op.columns(cols)
+            return op.infer_columns(cols)
         return default(op, cols, known)
 
     return operator_columns

@@ -14,7 +14,7 @@ from emulators.kusto.extensions.pipeline import Substitute
 from emulators.kusto.extensions.plugins import Schema, add_plugin, check_column, read_output_schema
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text
-from emulators.kusto.extensions.tree import source_position
+from emulators.kusto.extensions.tree import get_source_position
 from emulators.kusto.extensions.window_plan import find_free_prefix
 
 SUPPORTED: tuple[str, ...] = ("evaluate pivot (aggregate, columns, output schema)", "evaluate narrow")
@@ -56,7 +56,7 @@ class PivotValuesProbe(UnorderedOutputOperator):
         text = f"coalesce({translate.render_kql_tostring(ir.ColumnRef(self.column))}, '')"
         return f"SELECT DISTINCT {text} AS v FROM {prev} ORDER BY v"  # noqa: S608  rendered expressions
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the only column."""
         del cols
         return ["v"]
@@ -80,7 +80,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
     keys: tuple[str, ...]
     schema: Schema | None
 
-    def probe(self) -> ir.Operator:
+    def build_probe(self) -> ir.Operator:
         """Return the operator that finds the values of the column."""
         return PivotValuesProbe(self.column)
 
@@ -90,7 +90,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         keys = self._find_keys(cols)
         for name in keys:
             check_column(name, cols)
-        p = find_free_prefix([*cols, *self.columns(cols)])
+        p = find_free_prefix([*cols, *self.infer_columns(cols)])
         text = f"coalesce({translate.render_kql_tostring(ir.ColumnRef(self.column))}, '')"
         cell = translate.render_aggregate(ir.NamedExpr(self.aggregate))
         key_list = ", ".join(map(quote_name, keys))
@@ -100,7 +100,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         typed = dict(self.schema or ())
         chosen = [
             quote_name(name) if name in keys else self._render_cell(name, p, typed.get(name))
-            for name in self.columns(cols)
+            for name in self.infer_columns(cols)
         ]
         row = f"SELECT {key_list}{', ' if keys else ''}map(list({p}v), list({p}a)) AS {p}m FROM {cells}"  # noqa: S608
         grouping = f" GROUP BY {key_list}" if keys else ""
@@ -111,7 +111,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         value = f"coalesce({p}m[{quote_text(name)}], {p}n)"
         return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(name)}"
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the keys and one column for each value."""
         if self.schema is not None:
             return [name for name, _ in self.schema]
@@ -155,7 +155,7 @@ class NarrowOperator(UnorderedOutputOperator):
         paired = f"(SELECT {row}, {pairs} AS e FROM ({numbered}))"  # noqa: S608
         return f'SELECT {row} AS "Row", e.c AS "Column", e.v AS "Value" FROM {paired}'  # noqa: S608
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the three columns."""
         del cols
         return ["Row", "Column", "Value"]
@@ -165,30 +165,32 @@ def _lower_pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operato
     _reject_names("pivot", arguments)
     lowered = [reader.lower_expr(each) for each in arguments]
     if not lowered or not isinstance(lowered[0], ir.ColumnRef):
-        raise semantic_error("evaluate pivot(): the first argument must be a column", position=source_position(node))
+        raise semantic_error(
+            "evaluate pivot(): the first argument must be a column", position=get_source_position(node)
+        )
     aggregate: ir.Expr = ir.FunctionCall("count")
     if len(lowered) > 1 and isinstance(lowered[1], ir.FunctionCall):
         aggregate = lowered.pop(1)
     if not isinstance(aggregate, ir.FunctionCall) or aggregate.name.lower() not in _PIVOTED:
-        raise unsupported_error("evaluate pivot with this aggregate", position=source_position(node))
+        raise unsupported_error("evaluate pivot with this aggregate", position=get_source_position(node))
     keys = []
     for each in lowered[1:]:
         if not isinstance(each, ir.ColumnRef):
-            raise semantic_error("evaluate pivot(): the arguments must be columns", position=source_position(node))
+            raise semantic_error("evaluate pivot(): the arguments must be columns", position=get_source_position(node))
         keys.append(each.name)
     schema, star = read_output_schema(clause)
     if star:
-        raise unsupported_error("evaluate pivot with * in its output schema", position=source_position(node))
+        raise unsupported_error("evaluate pivot with * in its output schema", position=get_source_position(node))
     typed = None if schema is None else tuple((name, SQL_TYPES[kind]) for name, kind in schema)
     return PivotOperator(node.start.start, lowered[0].name, aggregate, tuple(keys), typed)
 
 
 def _reject_names(plugin: str, arguments: Sequence[Any]) -> None:
     if any(find_argument_name(each) for each in arguments):
-        raise unsupported_error(f"evaluate {plugin} with named arguments", position=source_position(arguments[0]))
+        raise unsupported_error(f"evaluate {plugin} with named arguments", position=get_source_position(arguments[0]))
 
 
 def _lower_narrow(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
     if arguments or clause is not None:
-        raise unsupported_error("evaluate narrow with arguments", position=source_position(node))
+        raise unsupported_error("evaluate narrow with arguments", position=get_source_position(node))
     return NarrowOperator()

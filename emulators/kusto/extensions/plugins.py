@@ -15,7 +15,7 @@ from emulators.kusto.extensions.names import find_argument_name
 from emulators.kusto.extensions.pipeline import add_operator
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render
-from emulators.kusto.extensions.tree import child_rules, find_rules, source_position
+from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_source_position
 
 SUPPORTED: tuple[str, ...] = ("evaluate bag_unpack (prefix, columnsConflict, ignoredProperties, output schema)",)
 
@@ -40,12 +40,12 @@ def _install_evaluate() -> None:
 
 def _lower_evaluate(node: Any) -> ir.Operator:
     calls = find_rules(node, "NamedFunctionCallExpression")
-    name = child_rules(calls[0])[0].getText() if calls else ""
+    name = get_child_rules(calls[0])[0].getText() if calls else ""
     plugin = _PLUGINS.get(name)
     if plugin is None:
-        raise unsupported_error(f"evaluate {name[:100]}", position=source_position(node))
+        raise unsupported_error(f"evaluate {name[:100]}", position=get_source_position(node))
     clauses = find_rules(node, "EvaluateOperatorSchemaClause")
-    return plugin(node, child_rules(calls[0])[1:], clauses[0] if clauses else None)
+    return plugin(node, get_child_rules(calls[0])[1:], clauses[0] if clauses else None)
 
 
 def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
@@ -54,12 +54,12 @@ def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
         return None, False
     columns, star = [], False
     for declaration in find_rules(clause, "RowSchemaColumnDeclaration"):
-        name, kind = child_rules(declaration)
+        name, kind = get_child_rules(declaration)
         if name.getText() == NOTHING:
             star = True
             continue
         if kind.getText() not in SQL_TYPES:
-            raise unsupported_error(f"an output schema with {kind.getText()[:50]}", position=source_position(kind))
+            raise unsupported_error(f"an output schema with {kind.getText()[:50]}", position=get_source_position(kind))
         columns.append((reader.find_names(name)[0], kind.getText()))
     return tuple(columns), star
 
@@ -116,7 +116,7 @@ class BagPropertiesProbe(UnorderedOutputOperator):
             f"'\"MAP(VARCHAR,JSON)\"'))) AS e FROM {prev}) GROUP BY ALL ORDER BY name"
         )
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return name and types."""
         del cols
         return ["name", "kinds"]
@@ -134,7 +134,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
     schema: Schema | None = None
     star: bool = False
 
-    def probe(self) -> ir.Operator:
+    def build_probe(self) -> ir.Operator:
         """Return the operator that finds the properties."""
         return BagPropertiesProbe(self.column)
 
@@ -142,7 +142,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
         """Return the rows with their properties as columns."""
         check_column(self.column, cols)
         properties = self._infer_properties()
-        names = self.columns(cols)
+        names = self.infer_columns(cols)
         chosen = [
             f"{self._render_value(name, properties[name])} AS {quote_name(name)}"
             if name in properties and (self.conflict != "keep_source" or name not in self._find_source_columns(cols))
@@ -151,7 +151,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
         ]
         return f"SELECT {', '.join(chosen)} FROM {prev}"  # noqa: S608  quoted names, rendered expressions
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the columns of the input without the bag, and one for each property."""
         sources, properties = self._find_source_columns(cols), self._infer_properties()
         if self.schema is not None and not self.star:
@@ -200,13 +200,14 @@ def _lower_bag_unpack(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Op
         name = find_argument_name(argument) or names[min(index, len(names) - 1)]
         if name not in names or name in values:
             raise semantic_error(
-                f"evaluate bag_unpack(): unknown or repeated argument '{name[:100]}'", position=source_position(node)
+                f"evaluate bag_unpack(): unknown or repeated argument '{name[:100]}'",
+                position=get_source_position(node),
             )
         values[name] = reader.lower_named(argument).expr
     column = values.get("column")
     if not isinstance(column, ir.ColumnRef):
         raise semantic_error(
-            "evaluate bag_unpack(): the first argument must be a column", position=source_position(node)
+            "evaluate bag_unpack(): the first argument must be a column", position=get_source_position(node)
         )
     conflict = read_text_argument(values.get("columnsConflict"), "error")
     if conflict not in _CONFLICTS:

@@ -14,7 +14,7 @@ from emulators.kusto.extensions.known_types import can_be_nan, infer_type
 from emulators.kusto.extensions.library import replace, writer
 from emulators.kusto.extensions.registry import add_form
 from emulators.kusto.extensions.sql import render
-from emulators.kusto.extensions.type_guards import DYNAMICS, guard, render_error, render_type_test
+from emulators.kusto.extensions.type_guards import DYNAMICS, add_guard, render_error, render_type_test
 
 _LOWEST = "CAST('-Infinity' AS DOUBLE)"
 _NEXT = "CAST(-1.7976931348623157e308 AS DOUBLE)"
@@ -69,7 +69,7 @@ class RankingAggregate(AggregateSpec):
 
     def render(self, args: list[str]) -> str:
         """Return the SQL over rendered arguments."""
-        value = guard(render_type_test(args[0], DYNAMICS), _render_unconverted_error(f"{self.name}()"), args[0])
+        value = add_guard(render_type_test(args[0], DYNAMICS), _render_unconverted_error(f"{self.name}()"), args[0])
         return super().render([value, *args[1:]])
 
 
@@ -100,7 +100,7 @@ def render_rank_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
     sql = render(expr)
     if kind not in _UNRANKED or (macro in _OF_ONE and not can_be_nan(expr)):
         return sql if macro in _OF_ONE else f"{macro.removeprefix('kql_')}({sql})"
-    return f"{macro}({guard(render_type_test(sql, DYNAMICS), _render_unconverted_error(f'{name}()'), sql)})"
+    return f"{macro}({add_guard(render_type_test(sql, DYNAMICS), _render_unconverted_error(f'{name}()'), sql)})"
 
 
 def _render_unconverted_error(what: str) -> str:
@@ -110,10 +110,10 @@ def _render_unconverted_error(what: str) -> str:
 
 
 def _render_sort_keys(keys: tuple[ir.SortKey, ...]) -> str:
-    return ", ".join(f"{sql} {direction}" for sql, direction in rank_sort_keys(keys))
+    return ", ".join(f"{sql} {direction}" for sql, direction in render_sort_key_parts(keys))
 
 
-def rank_sort_keys(keys: tuple[ir.SortKey, ...]) -> list[tuple[str, str]]:
+def render_sort_key_parts(keys: tuple[ir.SortKey, ...]) -> list[tuple[str, str]]:
     """Return SQL and direction of each key; the SQL may fail, so that a window must not contain it.
 
     Raises:
@@ -135,7 +135,7 @@ def _render_sort_key(expr: ir.Expr) -> str:
     sql = render(expr)
     if kind not in _UNRANKED or not can_be_nan(expr) or isinstance(expr, ir.RenderedAggregate):
         return sql
-    return render_rank(guard(render_type_test(sql, DYNAMICS), render_error("SEM0001", message), sql))
+    return render_rank(add_guard(render_type_test(sql, DYNAMICS), render_error("SEM0001", message), sql))
 
 
 def _wrap_render_aggregate(default: Callable[[ir.NamedExpr], str]) -> Callable[[ir.NamedExpr], str]:
@@ -160,4 +160,4 @@ def _render_extreme_of(call: ir.FunctionCall, function: str) -> str:
     tests = [render_type_test(part, ("JSON", "VARCHAR")) for part in parts]
     sql = f"{function}({', '.join(parts)})"
     failure = render_error("SEM0219", f"{name}(): function expects numbers, instants or timespans")
-    return guard(" OR ".join(test for test in tests if test), failure, sql)
+    return add_guard(" OR ".join(test for test in tests if test), failure, sql)

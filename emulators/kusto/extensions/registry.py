@@ -55,7 +55,7 @@ def render_text_argument(expr: ir.Expr) -> str:
     return str(translate.render_kql_tostring(expr))
 
 
-def literal_value(expr: ir.Expr, what: str) -> ir.LiteralValue:
+def read_literal_value(expr: ir.Expr, what: str) -> ir.LiteralValue:
     """Return the value of a literal argument.
 
     Raises:

@@ -15,7 +15,7 @@ from emulators.kusto.extensions.pipeline import Substitute, add_operator
 from emulators.kusto.extensions.scan_sql import DeclaredColumn, ScanSql, ScanStep, SingleStepScanSql
 from emulators.kusto.extensions.serialized import SerializedInputOperator
 from emulators.kusto.extensions.sql import SQL_TYPES
-from emulators.kusto.extensions.tree import child_rules, find_rules, rule_name, source_position
+from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
 from emulators.kusto.extensions.window_plan import WHOLE, RowPartition
 
 SUPPORTED: tuple[str, ...] = ("scan (declare, several steps, output=all and none, with_match_id)",)
@@ -48,9 +48,11 @@ class ScanOperator(SerializedInputOperator):
     def render(self, prev: str, cols: list[str]) -> str:
         """Return a row for each match of an input row, in the order of the input."""
         machine = SingleStepScanSql if len(self.steps) == 1 else ScanSql
-        return machine(self.declared, self.steps, cols, self.columns(cols)[len(cols) :]).render(prev, self.partition)
+        return machine(self.declared, self.steps, cols, self.infer_columns(cols)[len(cols) :]).render(
+            prev, self.partition
+        )
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the columns of the input, the declared columns and the match id."""
         added = [each.name for each in self.declared] + ([self.match_id] if self.match_id else [])
         for name in added:
@@ -78,45 +80,47 @@ def _lower_scan(node: Any) -> ir.Operator:
     for parameter in find_rules(node, "RelaxedQueryOperatorParameter"):
         name, _, value = parameter.getText().partition("=")
         if name != "with_match_id":
-            raise unsupported_error(f"scan {name[:100]}", position=source_position(parameter))
+            raise unsupported_error(f"scan {name[:100]}", position=get_source_position(parameter))
         match_id = value
     declared = tuple(_lower_declaration(each) for each in find_rules(node, "ScalarParameter"))
     steps = tuple(_lower_step(each) for each in find_rules(node, "ScanOperatorStep"))
     if len({step.name for step in steps}) != len(steps) or not 0 < len(steps) <= _MAX_STEPS:
-        raise semantic_error(f"scan takes 1 to {_MAX_STEPS} steps of different names", position=source_position(node))
+        raise semantic_error(
+            f"scan takes 1 to {_MAX_STEPS} steps of different names", position=get_source_position(node)
+        )
     names = {each.name for each in declared}
     for step in steps:
         for each in step.assignments:
             if each.name not in names:
                 raise semantic_error(
-                    f"scan: '{(each.name or '')[:100]}' is not declared", position=source_position(node)
+                    f"scan: '{(each.name or '')[:100]}' is not declared", position=get_source_position(node)
                 )
     return ScanOperator(declared, steps, match_id)
 
 
 def _lower_declaration(node: Any) -> DeclaredColumn:
-    name, kind, *default = child_rules(node)
+    name, kind, *default = get_child_rules(node)
     sql_type = SQL_TYPES.get(kind.getText())
     if sql_type is None:
-        raise unsupported_error(f"scan declaring {kind.getText()[:50]}", position=source_position(kind))
-    value = reader.lower_expr(child_rules(default[0])[0]) if default else None
+        raise unsupported_error(f"scan declaring {kind.getText()[:50]}", position=get_source_position(kind))
+    value = reader.lower_expr(get_child_rules(default[0])[0]) if default else None
     return DeclaredColumn(_read_name(name), sql_type, value)
 
 
 def _lower_step(node: Any) -> ScanStep:
-    name, *rest = child_rules(node)
+    name, *rest = get_child_rules(node)
     has_output = True
-    if rule_name(rest[0]) == "ScanOperatorStepOutputClause":
+    if get_rule_name(rest[0]) == "ScanOperatorStepOutputClause":
         output = rest.pop(0).getText().partition("=")[2]
         if output not in ("all", "none"):
-            raise unsupported_error(f"scan output={output[:50]}", position=source_position(node))
+            raise unsupported_error(f"scan output={output[:50]}", position=get_source_position(node))
         has_output = output == "all"
     assignments = [_lower_assignment(each) for part in rest[1:] for each in find_rules(part, "ScanOperatorAssignment")]
     return ScanStep(_read_name(name), has_output, reader.lower_expr(rest[0]), tuple(assignments))
 
 
 def _lower_assignment(node: Any) -> ir.NamedExpr:
-    name, value = child_rules(node)
+    name, value = get_child_rules(node)
     return ir.NamedExpr(reader.lower_expr(value), _read_name(name))
 
 

@@ -96,10 +96,10 @@ class ScanSql:
         """Return the subquery ``turn`` with one more step applied."""
         p, step = self._p, self._steps[index]
         active = "true" if index == 0 else f"{p}a{index}"
-        again = f"({active}) AND coalesce({self._render_at(step.condition, index)}, false)"
+        again = f"({active}) AND coalesce({self._render_for_step(step.condition, index)}, false)"
         whens = f"WHEN {again} THEN 2 ELSE 0"
         if index:
-            moved = f"{p}a{index - 1} AND coalesce({self._render_at(step.condition, index - 1)}, false)"
+            moved = f"{p}a{index - 1} AND coalesce({self._render_for_step(step.condition, index - 1)}, false)"
             whens = f"WHEN {moved} THEN 1 {whens}"
         turn = f"(SELECT *, CASE {whens} END AS {p}c FROM {turn})"  # noqa: S608
         values = ", ".join(
@@ -115,8 +115,8 @@ class ScanSql:
         assigned = [each.expr for each in self._steps[index].assignments if each.name == declared.name]
         if not assigned:
             return self._render_default(declared)
-        moved = f"WHEN 1 THEN {self._render_at(assigned[-1], index - 1)} " if index else ""
-        value = f"CASE {self._p}c {moved}WHEN 2 THEN {self._render_at(assigned[-1], index)} END"
+        moved = f"WHEN 1 THEN {self._render_for_step(assigned[-1], index - 1)} " if index else ""
+        value = f"CASE {self._p}c {moved}WHEN 2 THEN {self._render_for_step(assigned[-1], index)} END"
         return f"CAST({value} AS {declared.sql_type})"
 
     def _find_changes(self, index: int) -> dict[str, str]:
@@ -160,7 +160,7 @@ class ScanSql:
         struct = "".join(f"v{position} {each.sql_type}, " for position, each in enumerate(self._declared.values()))
         return [*fields, (f"{p}o", f"CAST([] AS STRUCT({struct}q BIGINT)[])")]
 
-    def _render_at(self, expr: ir.Expr, state: int) -> str:
+    def _render_for_step(self, expr: ir.Expr, state: int) -> str:
         """Return the SQL of an expression over the state of one step."""
         return render(self._replace_references(expr, state))
 
@@ -267,7 +267,7 @@ class SingleStepScanSql(ScanSql):
         p = self._p
         before = "".join(f", m.{field}" for field in state)
         follows = f"d.{p}r = m.{p}r + 1" + (f" AND (m.{p}b OR NOT d.{p}f)" if partition.columns else "")
-        matched = f"coalesce({self._render_at(self._steps[0].condition, 0)}, false) AS {p}h"
+        matched = f"coalesce({self._render_for_step(self._steps[0].condition, 0)}, false) AS {p}h"
         values = _render_columns(
             {self._to_new_name(each.name): self._render_value(0, each) for each in self._declared.values()}
         )

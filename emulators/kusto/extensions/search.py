@@ -12,7 +12,7 @@ from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.library import reader, replace
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
 from emulators.kusto.extensions.sql import quote_name, render
-from emulators.kusto.extensions.tree import child_rules, rule_name, source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position
 
 SUPPORTED: tuple[str, ...] = ("search (in, kind, column:term, wildcards, and, or, not)",)
 
@@ -47,21 +47,21 @@ class SearchTerm(ir.Expr):
 
     def to_condition(self, cols: list[str]) -> ir.Expr:
         """Return the condition over the columns of the input."""
-        tests = [self._test_column(name) for name in (cols if self.column is None else [self.column])]
+        tests = [self._build_column_test(name) for name in (cols if self.column is None else [self.column])]
         condition = tests[0]
         for test in tests[1:]:
             condition = ir.BinaryOp("or", condition, test)
         return condition
 
-    def _test_column(self, name: str) -> ir.Expr:
-        test = self._test_value(ir.FunctionCall("tostring", (ir.ColumnRef(name),)))
+    def _build_column_test(self, name: str) -> ir.Expr:
+        test = self._build_value_test(ir.FunctionCall("tostring", (ir.ColumnRef(name),)))
         if not _IN_WORDS_ONLY.search(self.text):
             return test
         # DuckDB evaluates this test when it binds the query, so that words are not searched in numbers and instants.
         is_text = f"(typeof({quote_name(name)}) IN ('VARCHAR', 'JSON') OR typeof({quote_name(name)}) LIKE '%]')"
         return ir.BinaryOp("and", ir.RenderedAggregate(is_text), test)
 
-    def _test_value(self, value: ir.Expr) -> ir.Expr:
+    def _build_value_test(self, value: ir.Expr) -> ir.Expr:
         text = self.text.strip("*")
         if not text:
             return ir.Literal(value=True, kind="bool")
@@ -87,7 +87,7 @@ class SearchOperator(PipelineOperator):
         condition = render(_replace_terms(self.predicate, [name for name in cols if name != TABLE_COLUMN]))
         return f"SELECT {label}* FROM {prev} WHERE {condition}"  # noqa: S608  a quoted name, a rendered expression
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the table's name and the columns of the input."""
         return [TABLE_COLUMN, *cols] if self.table else cols
 
@@ -105,7 +105,7 @@ def install() -> None:
 def _wrap_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
     def lower_head(head: Any, rest: list[Any]) -> ir.Query:
         inner = reader.collapse(head)
-        if rule_name(inner) == "SearchOperator":
+        if get_rule_name(inner) == "SearchOperator":
             return _lower_search(inner, rest)
         query = default(head, rest)
         for index, operator in enumerate(query.operators):
@@ -123,8 +123,8 @@ def _set_table(search: SearchOperator, source: ir.Source | None) -> SearchOperat
 
 
 def _lower_search(node: Any, rest: list[Any]) -> ir.Query:
-    clauses = [child for child in child_rules(node) if rule_name(child) == "SearchOperatorInClause"]
-    sources = [_lower_search_source(child) for clause in clauses for child in child_rules(clause)] or [
+    clauses = [child for child in get_child_rules(node) if get_rule_name(child) == "SearchOperatorInClause"]
+    sources = [_lower_search_source(child) for clause in clauses for child in get_child_rules(clause)] or [
         ir.WildcardTableRef("*")
     ]
     first, *others = (ir.Query(source) for source in sources)
@@ -135,32 +135,32 @@ def _lower_search(node: Any, rest: list[Any]) -> ir.Query:
 
 def _lower_search_source(node: Any) -> ir.Source:
     node = reader.collapse(node)
-    if rule_name(node) == "WildcardedName":
+    if get_rule_name(node) == "WildcardedName":
         return ir.WildcardTableRef(node.getText())
     source = reader.lower_source(node)
     if not isinstance(source, ir.TableRef):
-        raise unsupported_error("search in a source that is not a table", position=source_position(node))
+        raise unsupported_error("search in a source that is not a table", position=get_source_position(node))
     return source
 
 
 def _lower_search_predicate(node: Any) -> ir.Expr:
     sensitive = False
-    for parameter in child_rules(node)[:-1]:
+    for parameter in get_child_rules(node)[:-1]:
         name, _, value = parameter.getText().partition("=")
-        if rule_name(parameter) == "SearchOperatorInClause":
+        if get_rule_name(parameter) == "SearchOperatorInClause":
             continue
         if name != "kind" or value not in _SENSITIVE:
-            raise unsupported_error(f"search {parameter.getText()[:100]}", position=source_position(parameter))
+            raise unsupported_error(f"search {parameter.getText()[:100]}", position=get_source_position(parameter))
         sensitive = _SENSITIVE[value]
-    return _lower_predicate(child_rules(node)[-1], sensitive=sensitive)
+    return _lower_predicate(get_child_rules(node)[-1], sensitive=sensitive)
 
 
 def _lower_predicate(node: Any, *, sensitive: bool) -> ir.Expr:
     node = reader.collapse(node)
-    kind, parts = rule_name(node), child_rules(node)
+    kind, parts = get_rule_name(node), get_child_rules(node)
     if kind in _LOGICAL:
         conditions = [_lower_predicate(parts[0], sensitive=sensitive)]
-        conditions += [_lower_predicate(child_rules(operation)[-1], sensitive=sensitive) for operation in parts[1:]]
+        conditions += [_lower_predicate(get_child_rules(operation)[-1], sensitive=sensitive) for operation in parts[1:]]
         return functools.reduce(functools.partial(ir.BinaryOp, _LOGICAL[kind]), conditions)
     if kind == "ParenthesizedExpression":
         return _lower_predicate(parts[0], sensitive=sensitive)
@@ -175,10 +175,10 @@ def _lower_predicate(node: Any, *, sensitive: bool) -> ir.Expr:
 
 
 def _lower_column_term(node: Any, parts: list[Any], *, sensitive: bool) -> ir.Expr:
-    column, text = reader.lower_expr(parts[0]), reader.literal_string(child_rules(parts[1])[-1])
+    column, text = reader.lower_expr(parts[0]), reader.literal_string(get_child_rules(parts[1])[-1])
     if not isinstance(column, ir.ColumnRef) or text is None:
         raise unsupported_error(
-            "search with : that does not compare a column with a text", position=source_position(node)
+            "search with : that does not compare a column with a text", position=get_source_position(node)
         )
     return SearchTerm(text, column.name, sensitive)
 

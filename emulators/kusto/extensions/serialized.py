@@ -19,7 +19,7 @@ from emulators.kusto.extensions.library import reader, replace
 from emulators.kusto.extensions.names import NameListExpr
 from emulators.kusto.extensions.pipeline import PipelineOperator, add_operator
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
-from emulators.kusto.extensions.tree import child_rules, source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_source_position
 from emulators.kusto.extensions.window_plan import RowPartition
 from emulators.kusto.extensions.windows import WindowedOperator, find_window_function, wrap_windowed
 
@@ -90,9 +90,9 @@ def install() -> None:
 
 
 def _lower_serialize(node: Any) -> Any:
-    expressions = [reader.lower_named(child) for child in child_rules(node)]
+    expressions = [reader.lower_named(child) for child in get_child_rules(node)]
     if any(isinstance(each, NameListExpr) for each in expressions):
-        raise unsupported_error("a list of names on the left of =", position=source_position(node))
+        raise unsupported_error("a list of names on the left of =", position=get_source_position(node))
     if len(expressions) == 1 and expressions[0].expr == ir.ColumnRef(NOTHING):
         return Serialize()
     return [Serialize(), ir.Extend(tuple(expressions))]

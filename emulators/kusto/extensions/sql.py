@@ -52,12 +52,12 @@ def bind_once(arguments: Sequence[str], body: Callable[..., str], constants: Col
     return f"list_transform([struct_pack({', '.join(bound)})], lambda _once: {body(*names)})[1]"
 
 
-def read_array(sql: str) -> str:
+def render_array(sql: str) -> str:
     """Return the SQL of a dynamic as a list of JSON values, null if it is not an array."""
     return f"TRY_CAST(CASE WHEN json_type({sql}) = 'ARRAY' THEN to_json({sql}) END AS JSON[])"
 
 
-def read_bag(sql: str) -> str:
+def render_bag(sql: str) -> str:
     """Return the SQL of a dynamic as a map of JSON values, null if it is not a property bag."""
     return f"TRY(from_json(CASE WHEN json_type({sql}) = 'OBJECT' THEN {sql} END, '\"MAP(VARCHAR,JSON)\"'))"
 

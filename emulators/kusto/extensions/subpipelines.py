@@ -17,7 +17,7 @@ from emulators.kusto.extensions.grouped_pipeline import (
 )
 from emulators.kusto.extensions.library import reader, replace, writer
 from emulators.kusto.extensions.pipeline import add_operator
-from emulators.kusto.extensions.tree import child_rules, rule_name, source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position
 
 SUPPORTED: tuple[str, ...] = (
     "mv-apply (with_itemindex, to typeof, limit, several columns)",
@@ -55,7 +55,7 @@ class MvApply(GroupedOperator):
             f"JOIN {rows} AS r ON r.{key} = n.{key}"
         )
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the columns of the input and of the pipeline."""
         operators = [*self._build_expansion_operators(), *self.body.operators]
         source = ir.CommandSource("", tuple(cols), "")
@@ -80,10 +80,10 @@ def _install_mv_apply() -> None:
 
 
 def _lower_mv_apply(node: Any) -> ir.Operator:
-    parts = child_rules(node)
-    expansions = [part for part in parts[:-1] if rule_name(part) != "MvapplyOperatorIdClause"]
+    parts = get_child_rules(node)
+    expansions = [part for part in parts[:-1] if get_rule_name(part) != "MvapplyOperatorIdClause"]
     if len(expansions) != len(parts) - 1:
-        raise unsupported_error("mv-apply with an id", position=source_position(node))
+        raise unsupported_error("mv-apply with an id", position=get_source_position(node))
     lowered = reader.lower_mv_expand(node, expansions)
     computed, expansion = lowered if isinstance(lowered, list) else (ir.Extend(()), lowered)
     return MvApply(lower_body(parts[-1]), computed.expressions, expansion)
@@ -109,7 +109,7 @@ class PartitionOperator(GroupedOperator):
         selected = ", ".join(map(translate.quote_ident, own))
         return f"WITH {rows} AS (SELECT *, {key} FROM {prev}) SELECT {selected} FROM ({nested})"  # noqa: S608  quoted
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the columns of the pipeline."""
         return list(schema.output_columns(ir.Query(ir.CommandSource("", tuple(cols), ""), self.body.operators), None))
 
@@ -120,21 +120,21 @@ def _install_partition() -> None:
 
 
 def _lower_partition(node: Any) -> ir.Operator:
-    *parameters, by, body = child_rules(node)
+    *parameters, by, body = get_child_rules(node)
     for parameter in parameters:
         _check_hint(parameter)
-    if rule_name(body) != "PartitionOperatorSubExpressionBody":
-        raise unsupported_error("partition with a subquery in { }", position=source_position(body))
+    if get_rule_name(body) != "PartitionOperatorSubExpressionBody":
+        raise unsupported_error("partition with a subquery in { }", position=get_source_position(body))
     column = reader.lower_expr(by)
     if not isinstance(column, ir.ColumnRef):
-        raise semantic_error("partition expects a column", position=source_position(by))
-    return PartitionOperator(lower_body(child_rules(body)[0]), column.name)
+        raise semantic_error("partition expects a column", position=get_source_position(by))
+    return PartitionOperator(lower_body(get_child_rules(body)[0]), column.name)
 
 
 def _check_hint(node: Any) -> None:
     name, _, value = node.getText().partition("=")
     if name not in _HINTS or (name == "hint.strategy" and value not in _STRATEGIES):
-        raise unsupported_error(f"partition {node.getText()[:100]}", position=source_position(node))
+        raise unsupported_error(f"partition {node.getText()[:100]}", position=get_source_position(node))
 
 
 def _install_mv_expand() -> None:

@@ -11,7 +11,7 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
 from emulators.kusto.extensions.sql import quote_text
-from emulators.kusto.extensions.tree import child_rules, find_rules, rule_name, source_position
+from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
 
 SUPPORTED: tuple[str, ...] = (
     "project-keep",
@@ -44,7 +44,7 @@ class ColumnPattern:
     text: str
     order: str = ""
 
-    def match(self, cols: Sequence[str]) -> list[str]:
+    def match_columns(self, cols: Sequence[str]) -> list[str]:
         """Return the matching columns.
 
         Raises:
@@ -69,7 +69,7 @@ class ColumnPattern:
             position = found + len(part)
         return name.endswith(last) and len(name) - len(last) >= position
 
-    def to_expression(self) -> str:
+    def to_regex(self) -> str:
         """Return the pattern as a regular expression for DuckDB, whose matching takes linear time."""
         return "(?s)" + ".*".join(map(re.escape, self.text.split("*")))
 
@@ -92,7 +92,7 @@ class SelectColumns(PipelineOperator):
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Return the selected columns by name."""
-        selected = self.columns(cols)
+        selected = self.infer_columns(cols)
         if not selected:
             raise unsupported_error("a result without columns")
         return f"SELECT {', '.join(map(translate.quote_ident, selected))} FROM {prev}"  # noqa: S608  quoted names
@@ -101,16 +101,14 @@ class SelectColumns(PipelineOperator):
         """Return the columns that DuckDB finds by the patterns."""
         if self.mode == "reorder":
             raise unsupported_error("project-reorder", "the columns of its input depend on the data")
-        tests = " OR ".join(
-            f"regexp_full_match(_c, {quote_text(pattern.to_expression())})" for pattern in self.patterns
-        )
+        tests = " OR ".join(f"regexp_full_match(_c, {quote_text(pattern.to_regex())})" for pattern in self.patterns)
         return f"SELECT COLUMNS(lambda _c: {'' if self.mode == 'keep' else 'NOT '}({tests})) FROM {prev}"  # noqa: S608
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the selected columns in the order of the operator."""
         named: list[str] = []
         for pattern in self.patterns:
-            named += [name for name in pattern.match(cols) if name not in named]
+            named += [name for name in pattern.match_columns(cols) if name not in named]
         if self.mode == "keep":
             return [name for name in cols if name in named]
         rest = [name for name in cols if name not in named]
@@ -158,11 +156,11 @@ class DistinctRows(PipelineOperator):
         """Return the distinct rows."""
         if self.named is None or self.count is None:
             return f"SELECT DISTINCT * FROM {prev}"  # noqa: S608
-        name = translate.quote_ident(self.columns([])[0])
+        name = translate.quote_ident(self.infer_columns([])[0])
         value = translate.render_expr(self.named.expr)
         return f"SELECT DISTINCT {value} AS {name} FROM {prev} LIMIT {render_row_limit(self.count)}"  # noqa: S608
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return all columns, or the sampled column."""
         return cols if self.named is None else translate.naming.distinct_names([self.named])
 
@@ -191,14 +189,14 @@ def render_row_limit(count: ir.Expr) -> str:
 def _lower_count(node: Any) -> ir.Expr:
     count: ir.Expr = reader.lower_expr(node)
     if isinstance(count, ir.Literal) and not (isinstance(count.value, int) and count.kind in ("int", "long")):
-        raise semantic_error("the number of rows must be an integer", position=source_position(node))
+        raise semantic_error("the number of rows must be an integer", position=get_source_position(node))
     return count
 
 
 def _lower_patterns(node: Any) -> tuple[ColumnPattern, ...]:
     found = []
-    for child in child_rules(node):
-        if rule_name(child) != "ProjectReorderExpression":
+    for child in get_child_rules(node):
+        if get_rule_name(child) != "ProjectReorderExpression":
             found.append(_lower_pattern(child, ""))
             continue
         texts = [part.getText() for part in child.getChildren()]
@@ -224,14 +222,14 @@ def _lower_project_reorder(node: Any) -> ir.Operator:
 
 
 def _lower_take(node: Any) -> ir.Operator:
-    count = _lower_count(child_rules(node)[-1])
+    count = _lower_count(get_child_rules(node)[-1])
     if isinstance(count, ir.Literal) and isinstance(count.value, int):
         return ir.Take(max(0, count.value))
     return TakeRows(count)
 
 
 def _lower_top(node: Any) -> ir.Operator:
-    number, key = child_rules(node)[-2:]
+    number, key = get_child_rules(node)[-2:]
     count, keys = _lower_count(number), (reader.lower_sort_key(key),)
     if isinstance(count, ir.Literal) and isinstance(count.value, int):
         return ir.Top(max(0, count.value), keys)
@@ -239,16 +237,16 @@ def _lower_top(node: Any) -> ir.Operator:
 
 
 def _lower_sample(node: Any) -> ir.Operator:
-    return TakeRows(_lower_count(child_rules(node)[-1]), random=True)
+    return TakeRows(_lower_count(get_child_rules(node)[-1]), random=True)
 
 
 def _lower_sample_distinct(node: Any) -> ir.Operator:
-    number, column = child_rules(node)[-2:]
+    number, column = get_child_rules(node)[-2:]
     return DistinctRows(reader.lower_named(column), _lower_count(number))
 
 
 def _lower_distinct(node: Any) -> ir.Operator | None:
-    if any(rule_name(child) == "DistinctOperatorStarTarget" for child in child_rules(node)):
+    if any(get_rule_name(child) == "DistinctOperatorStarTarget" for child in get_child_rules(node)):
         return DistinctRows()
     return None
 
@@ -259,13 +257,13 @@ def _install_as() -> None:
 
 
 def _lower_as(node: Any) -> list[ir.Operator]:
-    name = reader.name_text(reader.collapse(child_rules(node)[-1]))
+    name = reader.name_text(reader.collapse(get_child_rules(node)[-1]))
     root = node
     while root.parentCtx is not None:
         root = root.parentCtx
     if sum(each.getText() == name for each in find_rules(root, "IdentifierName")) > 1:
         raise unsupported_error(
-            "as with a name that is used in the query", "bind the rows with let", source_position(node)
+            "as with a name that is used in the query", "bind the rows with let", get_source_position(node)
         )
     return []
 

@@ -13,7 +13,7 @@ from emulators.kusto.extensions.ranks import render_rank
 from emulators.kusto.extensions.serialized import SerializedOutputOperator, UnorderedOutputOperator
 from emulators.kusto.extensions.sql import render
 from emulators.kusto.extensions.tabular import render_row_limit, resolve_value
-from emulators.kusto.extensions.tree import child_rules, rule_name, source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position
 from emulators.kusto.extensions.window_plan import find_free_prefix
 
 SUPPORTED: tuple[str, ...] = ("top-nested (several levels, with others, asc)", "top-hitters (by)")
@@ -50,7 +50,7 @@ class TopNested(UnorderedOutputOperator):
         """Return a row for each path of the tree, with value and weight of every level."""
         return _Tree(self, prev, cols).render()
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the names of value and weight of each level."""
         del cols
         namer = naming.Namer()
@@ -84,7 +84,7 @@ class _Tree:
 
     def __init__(self, operator: TopNested, prev: str, cols: list[str]) -> None:
         self._levels = operator.levels
-        self._names = [translate.quote_ident(name) for name in operator.columns(cols)]
+        self._names = [translate.quote_ident(name) for name in operator.infer_columns(cols)]
         self._prev = prev
         self._p = find_free_prefix(cols)
         weighed = writer.referenced_columns(tuple(level.by.expr for level in operator.levels))
@@ -111,12 +111,12 @@ class _Tree:
         self._ctes.append(f"{self._p}{name} AS ({sql})")
         return f"{self._p}{name}"
 
-    def _key_names(self, count: int) -> list[str]:
+    def _list_key_names(self, count: int) -> list[str]:
         return [f"{self._p}k{i}" for i in range(count)]
 
     def _render_top(self, index: int, level: TopNestedLevel, records: str) -> str:
         p = self._p
-        keys = self._key_names(index + 1)
+        keys = self._list_key_names(index + 1)
         weight = translate.render_aggregate(level.by)
         limit = ""
         if level.count is not None:
@@ -128,7 +128,7 @@ class _Tree:
 
     def _render_classified(self, index: int, level: TopNestedLevel, records: str, top: str) -> str:
         p, key = self._p, f"{self._p}k{index}"
-        same = " AND ".join(f"b.{each} IS NOT DISTINCT FROM t.{each}" for each in self._key_names(index + 1))
+        same = " AND ".join(f"b.{each} IS NOT DISTINCT FROM t.{each}" for each in self._list_key_names(index + 1))
         if all(each.others is None for each in self._levels[: index + 1]):
             return f"SELECT b.* FROM {records} b SEMI JOIN {top} t ON {same}"  # noqa: S608  generated names
         if level.others is None:
@@ -143,7 +143,7 @@ class _Tree:
         )
 
     def _render_weight(self, index: int, level: TopNestedLevel, records: str) -> str:
-        p, keys = self._p, ", ".join(self._key_names(index + 1))
+        p, keys = self._p, ", ".join(self._list_key_names(index + 1))
         weight = translate.render_aggregate(level.by)
         if level.others is None:
             weight = f"CASE WHEN NOT {p}o THEN {weight} END"
@@ -153,7 +153,7 @@ class _Tree:
         p, last = self._p, weights[-1]
         sql = last
         for index, weight in enumerate(weights[:-1]):
-            keys = [f"{last}.{each} IS NOT DISTINCT FROM {weight}.{each}" for each in self._key_names(index + 1)]
+            keys = [f"{last}.{each} IS NOT DISTINCT FROM {weight}.{each}" for each in self._list_key_names(index + 1)]
             # A path of the "others" of a lower level is an ordinary one here, unless this level did not rank it.
             others = f"({last}.{p}o OR NOT {weight}.{p}o)"
             sql += f" JOIN {weight} ON {' AND '.join([*keys, others])}"
@@ -176,14 +176,14 @@ class TopHitters(SerializedOutputOperator):
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Return the values and their counts or sums, the largest first."""
-        value, weight = (translate.quote_ident(name) for name in self.columns(cols))
+        value, weight = (translate.quote_ident(name) for name in self.infer_columns(cols))
         aggregate = "count(*)" if self.by is None else translate.render_aggregate(self._to_sum(self.by))
         return (
             f"SELECT {render(self.of.expr)} AS {value}, {aggregate} AS {weight} FROM {prev} GROUP BY ALL "  # noqa: S608
             f"ORDER BY {weight} DESC NULLS LAST LIMIT {render_row_limit(self.count)}"
         )
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the names of the value and its weight."""
         del cols
         value = naming.Namer().name(self.of)
@@ -210,13 +210,15 @@ def install() -> None:
 
 
 def _lower_top_nested(node: Any) -> ir.Operator:
-    return TopNested(tuple(_lower_level(child) for child in child_rules(node)))
+    return TopNested(tuple(_lower_level(child) for child in get_child_rules(node)))
 
 
 def _lower_level(node: Any) -> TopNestedLevel:
-    *before, by = child_rules(node)
-    others = [child_rules(each)[-1] for each in before if rule_name(each) == "TopNestedOperatorWithOthersClause"]
-    before = [each for each in before if rule_name(each) != "TopNestedOperatorWithOthersClause"]
+    *before, by = get_child_rules(node)
+    others = [
+        get_child_rules(each)[-1] for each in before if get_rule_name(each) == "TopNestedOperatorWithOthersClause"
+    ]
+    before = [each for each in before if get_rule_name(each) != "TopNestedOperatorWithOthersClause"]
     aggregate, ascending = _lower_ordered(by)
     count = reader.lower_expr(before[0]) if len(before) > 1 else None
     return TopNestedLevel(
@@ -225,14 +227,14 @@ def _lower_level(node: Any) -> TopNestedLevel:
 
 
 def _lower_ordered(node: Any) -> tuple[ir.NamedExpr, bool]:
-    parts = child_rules(node) if rule_name(node) == "OrderedExpression" else [node]
+    parts = get_child_rules(node) if get_rule_name(node) == "OrderedExpression" else [node]
     text = parts[-1].getText() if len(parts) > 1 else ""
     if text not in ("", "asc", "desc"):
-        raise unsupported_error(f"top-nested ordering {text[:50]}", position=source_position(node))
+        raise unsupported_error(f"top-nested ordering {text[:50]}", position=get_source_position(node))
     return reader.lower_named(parts[0]), text == "asc"
 
 
 def _lower_top_hitters(node: Any) -> ir.Operator:
-    count, of, *by = child_rules(node)
-    summed = _lower_ordered(child_rules(by[0])[-1])[0] if by else None
+    count, of, *by = get_child_rules(node)
+    summed = _lower_ordered(get_child_rules(by[0])[-1])[0] if by else None
     return TopHitters(reader.lower_expr(count), reader.lower_named(of), summed)

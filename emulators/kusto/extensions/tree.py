@@ -9,12 +9,12 @@ from duckdb_kql import ir
 from emulators.kusto.extensions.library import reader
 
 
-def rule_name(node: Any) -> str:
+def get_rule_name(node: Any) -> str:
     """Return the name of a node's grammar rule."""
     return str(reader.cls(node))
 
 
-def child_rules(node: Any) -> list[Any]:
+def get_child_rules(node: Any) -> list[Any]:
     """Return the child rules of a node, without its tokens."""
     return list(reader.rule_children(node))
 
@@ -24,7 +24,7 @@ def find_rules(node: Any, kind: str) -> list[Any]:
     return list(reader.find_all(node, kind))
 
 
-def source_position(node: Any) -> tuple[int, int]:
+def get_source_position(node: Any) -> tuple[int, int]:
     """Return line and column, both from 1, of the first token of a node."""
     return node.start.line, node.start.column + 1
 

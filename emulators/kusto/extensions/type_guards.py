@@ -20,7 +20,7 @@ def render_error(code: str, message: str) -> str:
     return f"error({translate.quote_string(f'{MARK}{code}:{message}')})"
 
 
-def guard(test: str, failure: str, sql: str) -> str:
+def add_guard(test: str, failure: str, sql: str) -> str:
     """Return ``sql`` with a guard that fails if the test of types is true."""
     return f"CASE WHEN {test} THEN {failure} ELSE {sql} END" if test else sql
 
@@ -39,11 +39,11 @@ def render_number_test(sql: str) -> str:
     return test and f"({test} OR typeof({sql}) LIKE 'DECIMAL%')"
 
 
-def any_of(*tests: str) -> str:
+def join_with_or(*tests: str) -> str:
     """Return the disjunction of the tests that are not empty."""
     return " OR ".join(f"({test})" for test in tests if test)
 
 
-def all_of(*tests: str) -> str:
+def join_with_and(*tests: str) -> str:
     """Return the conjunction of the tests, empty if one of them is empty."""
     return " AND ".join(tests) if all(tests) else ""

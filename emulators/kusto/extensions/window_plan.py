@@ -16,7 +16,7 @@ type Function = Callable[["WindowPlan", ir.FunctionCall, int], tuple[str, int]]
 the result and its depth."""
 
 
-type Chain = Callable[[str], str]
+type RowValuesQuery = Callable[[str], str]
 """Function that returns a query over the named rows with the columns row number (``r``) and value (``v``)."""
 
 
@@ -36,7 +36,7 @@ class WindowPlan:
         self._functions = functions
         self._prefix = find_free_prefix(cols)
         self._levels: list[list[str]] = []
-        self._chains: dict[int, list[tuple[str, Chain]]] = {}
+        self._joined: dict[int, list[tuple[str, RowValuesQuery]]] = {}
         self._known: dict[int, tuple[Any, int]] = {}
         self._count = 0
         self._sorts = False
@@ -55,8 +55,8 @@ class WindowPlan:
         for depth, level in enumerate(self._levels, 1):
             added = f", {', '.join(level)}" if level else ""
             sql = f"(SELECT *{added} FROM {sql})"  # noqa: S608  generated names, rendered expressions
-            for name, write in self._chains.get(depth, ()):
-                sql = self._join_chain(sql, name, write)
+            for name, write in self._joined.get(depth, ()):
+                sql = self._join_values(sql, name, write)
         return f"(SELECT * FROM {sql} ORDER BY {self.row})" if self._sorts else sql  # noqa: S608
 
     def add_column(self, sql: str, depth: int) -> str:
@@ -67,15 +67,15 @@ class WindowPlan:
         self._levels[depth - 1].append(f"{sql} AS {name}")
         return name
 
-    def add_chain(self, write: Chain, depth: int) -> str:
+    def add_joined_column(self, write: RowValuesQuery, depth: int) -> str:
         """Add a column with the values that a separate query returns by row number, null for other rows."""
         while len(self._levels) < depth:
             self._levels.append([])
         name = self._create_name()
-        self._chains.setdefault(depth, []).append((name, write))
+        self._joined.setdefault(depth, []).append((name, write))
         return name
 
-    def _join_chain(self, sql: str, name: str, write: Chain) -> str:
+    def _join_values(self, sql: str, name: str, write: RowValuesQuery) -> str:
         rows = f"{name}m"
         return (
             f"(WITH {rows} AS MATERIALIZED (SELECT * FROM {sql}) SELECT {rows}.*, {name}j.v AS {name} "  # noqa: S608
@@ -202,14 +202,14 @@ def add_session_starts(
     unsorted = plan.add_column(f"(NOT {broken} AND {falls})", depth + 3)
 
     def chain(rows: str) -> str:
-        return _render_chain(rows, (plan.row, at, run, origin, unsorted), f"epoch_us({longest})")
+        return _render_session_starts(rows, (plan.row, at, run, origin, unsorted), f"epoch_us({longest})")
 
-    start = plan.add_chain(chain, depth + 4)
+    start = plan.add_joined_column(chain, depth + 4)
     last = f"last_value({start} IGNORE NULLS) {RUNNING}"
     return plan.add_column(f"CASE WHEN {at} IS NOT NULL THEN make_timestamp({last}) END", depth + 5), depth + 5
 
 
-def _render_chain(rows: str, names: tuple[str, str, str, str, str], longest: str) -> str:
+def _render_session_starts(rows: str, names: tuple[str, str, str, str, str], longest: str) -> str:
     row, at, run, origin, unsorted = names
     falling = f"{run} IN (SELECT {run} FROM {rows} WHERE {unsorted})"  # noqa: S608  generated names
     span = f"CASE WHEN {falling} THEN {row} ELSE ({at} - {origin}) // greatest({longest}, 1) END"

@@ -65,7 +65,7 @@ class WindowedOperator(PipelineOperator):
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Return the operator over its input with the values of the functions as additional columns."""
-        operator = _with_names(self.operator, cols)
+        operator = _set_names(self.operator, cols)
         plan = WindowPlan(prev, cols, self.partition, _FUNCTIONS)
         rewritten = plan.rewrite(operator)
         sql: str = translate.render_operator(rewritten, plan.render_source(), cols)
@@ -73,7 +73,7 @@ class WindowedOperator(PipelineOperator):
             return sql
         return f"SELECT {writer.quoted(cols)} FROM ({sql})"  # noqa: S608  quoted names
 
-    def columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the columns of the operator."""
         return list(schema._operator_columns(self.operator, cols, None))  # noqa: SLF001  the library's own rules
 
@@ -124,7 +124,7 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
             stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _with_names(operator: ir.Operator, cols: list[str]) -> ir.Operator:
+def _set_names(operator: ir.Operator, cols: list[str]) -> ir.Operator:
     """Return the operator with explicit column names, which depend on the names of the functions."""
     if not isinstance(operator, ir.Extend | ir.Project):
         return operator

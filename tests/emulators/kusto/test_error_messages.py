@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from emulators.kusto.errors import semantic_error, unresolved_name_error, unsupported_error
-from emulators.kusto.positions import with_position
-from emulators.kusto.translator_process import _reply
+from emulators.kusto.positions import add_position
+from emulators.kusto.translator_process import _build_reply
 from tests.emulators.kusto.endpoints import Endpoint
 
 INTERNALS = ("wave", "translate/", "duckdb", "SELECT", "clause", "Candidate", "expecting {", "<EOF>", "Macro", "INT64")
@@ -38,16 +38,19 @@ NAMED = [
     ("range x from 1 to 5", "unexpected end of the query; expected 'step'", "1:20"),
 ]
 ILL_TYPED = [
-    ("Telemetry | where Timestamp > ago(1)", "operator '-' does not take operands of types (datetime, long)"),
+    ("Telemetry | where Timestamp > ago(1)", "operator '-' does not accept operands of types (datetime, long)"),
     ("Telemetry | where DeviceId > 5", "Cannot compare values of types string and long"),
-    ("Telemetry | summarize sum(DeviceId)", "sum(): an argument is of a type that the function does not take"),
+    ("Telemetry | summarize sum(DeviceId)", "sum(): an argument has a type that the function does not accept"),
     ("Telemetry | where Number = 1", "a predicate of type bool is expected, not long"),
-    ("print 1 + 'a'", "'a' is no long"),
-    ("Telemetry | where Timestamp > 'a'", "'a' is no datetime"),
+    ("print 1 + 'a'", "'a' is not a valid long"),
+    ("Telemetry | where Timestamp > 'a'", "'a' is not a valid datetime"),
     ("print 9223372036854775807 + 1", "Overflow in addition of long"),
-    ("print datetime(9999-12-31) + 365d", "an instant lies outside the years 1 to 9999"),
+    ("print datetime(9999-12-31) + 365d", "a datetime is outside the years 1 to 9999"),
     ("Telemetry | where DeviceId matches regex '('", "missing )"),
-    ("declare query_parameters(x:decimal = 1.5); print x", "the default of a query parameter is not of its declared"),
+    (
+        "declare query_parameters(x:decimal = 1.5); print x",
+        "the default value of a query parameter does not have its declared",
+    ),
 ]
 
 
@@ -86,7 +89,7 @@ def test_a_source_may_be_in_parentheses(endpoint: Endpoint, source: str) -> None
 def test_a_failure_of_the_translator_itself_is_a_client_error(caplog: pytest.LogCaptureFixture) -> None:
     """An unexpected exception of the translator is a client error, and the log contains its traceback."""
     no_columns: Any = {"T": 5}
-    reply, can_continue = _reply("T | join kind=inner (T) on a", no_columns, [], {})
+    reply, can_continue = _build_reply("T | join kind=inner (T) on a", no_columns, [], {})
     assert can_continue
     assert b'"status":400' in reply
     assert b"EMB0005" in reply
@@ -108,10 +111,10 @@ def test_a_failure_of_the_translator_itself_is_a_client_error(caplog: pytest.Log
 )
 def test_positions_ignore_strings_and_comments(text: str, subject: str, place: tuple[int, int] | None) -> None:
     """The position is the first one where the name is read or, if it is never read, assigned."""
-    assert with_position(semantic_error("x", subject=subject), text).position == place
+    assert add_position(semantic_error("x", subject=subject), text).position == place
 
 
 def test_a_known_position_is_unchanged(endpoint: Endpoint) -> None:
     """An error with a position is unchanged; an unknown subject has no position."""
-    assert with_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
-    assert with_position(unresolved_name_error("zz"), "T | where a").position is None
+    assert add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
+    assert add_position(unresolved_name_error("zz"), "T | where a").position is None

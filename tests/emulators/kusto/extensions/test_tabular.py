@@ -77,9 +77,9 @@ def test_an_undocumented_order_is_not_supported(endpoint: Endpoint) -> None:
 def test_a_wildcard_matches_any_characters(name: str, parts: list[str]) -> None:
     """A pattern matches the same names as its regular expression."""
     is_match = re.fullmatch(".*".join(parts), name) is not None
-    assert ColumnPattern("*".join(parts)).match([name]) == [name] * is_match
+    assert ColumnPattern("*".join(parts)).match_columns([name]) == [name] * is_match
 
 
 def test_many_wildcards_take_linear_time() -> None:
     """A pattern with many wildcards is compared with a long name quickly."""
-    assert ColumnPattern("*a" * 200 + "*b").match(["a" * 1_000]) == []
+    assert ColumnPattern("*a" * 200 + "*b").match_columns(["a" * 1_000]) == []

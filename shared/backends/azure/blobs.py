@@ -36,12 +36,12 @@ _LOG = get_logger("blobs")
 
 
 class BlobAccount:
-    """A storage account, opened on first use, and the signatures of links to its blobs.
+    """Storage account, opened on first use. It also signs links to its blobs.
 
     Each attempt of a request has a timeout of :data:`READ_SECONDS`; the pauses between four attempts add up to 8 s.
 
     Args:
-        endpoint: blob address of the account.
+        endpoint: address of the account's blob service.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
         connection_string: connection string with the account's key, for Azurite; empty to sign in with the identity.
         retries: number of retries of the SDK.
@@ -86,7 +86,7 @@ class BlobAccount:
         return self._client
 
     async def create_signature(self, blob: BlobClient, file_name: str, expires_at: datetime) -> str:
-        """Return a query string that grants anyone read access to a blob until a time."""
+        """Create the query string of a link that grants anyone read access to a blob until a time."""
         return generate_blob_sas(
             str(blob.account_name),
             blob.container_name,
@@ -243,5 +243,5 @@ async def _convert_errors[T](work: Callable[[], Awaitable[T]]) -> T:
 def _unavailable_error(error: AzureError) -> WorkspaceError:
     # The error's text may contain a signed address.
     _LOG.warning("the blob store does not answer", extra=fields(error=type(error).__name__))
-    detail = "the store of cold data does not answer at the moment; try again"
+    detail = "The store of cold data does not respond; retry later."
     return WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail)

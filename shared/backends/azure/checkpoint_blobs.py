@@ -1,4 +1,4 @@
-"""Signed checkpoints as create-only blobs in a container that can be immutable, and working state in another one.
+"""Signed checkpoints as blobs that are never changed, and their working state in another container.
 
 Tested against Azurite, which supports neither managed identities nor immutability.
 """
@@ -26,13 +26,13 @@ _LOG = get_logger("checkpoints")
 class BlobCheckpointStore:
     """The CheckpointStore port over two containers.
 
-    The layout is that of the embedded store: each chain has a folder, with subfolders for each million and thousand of
-    sizes. The newest note is found by three listings, without a list of all notes.
+    Names have the same form as in the embedded store: each chain has a folder with subfolders by millions and thousands
+    of the checkpoint's size. The newest checkpoint is found by three short listings.
 
     Args:
         account: the account that holds the containers; closed with the store.
-        notes: the container of the notes; it may have an immutability policy.
-        states: the container of the working state, which is overwritten.
+        notes: name of the container for checkpoints; it may have an immutability policy.
+        states: name of the container for working state, which is overwritten.
     """
 
     def __init__(self, account: BlobAccount, *, notes: str = NOTES, states: str = STATES) -> None:
@@ -80,7 +80,7 @@ class BlobCheckpointStore:
         await self._account.close()
 
     async def _list_names_descending(self, folder: str, digits: int) -> list[str]:
-        """Return the names with this number of digits in a folder, highest first."""
+        """Return the names in a folder that consist of this number of digits, highest first."""
 
         async def work() -> list[str]:
             container = self._account.client().get_container_client(self._notes)
@@ -114,5 +114,5 @@ async def _convert_errors[T](work: Callable[[], Awaitable[T]]) -> T:
     except AzureError as error:
         # The error's text may contain a signed address.
         _LOG.warning("the store of checkpoints does not answer", extra=fields(error=type(error).__name__))
-        detail = "the checkpoints cannot be reached at the moment; try again"
+        detail = "The checkpoints cannot be read or written; retry later."
         raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error

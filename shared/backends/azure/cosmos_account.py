@@ -1,4 +1,4 @@
-"""The workspace's Cosmos DB account; accounts without the guarantees that the service relies on are rejected."""
+"""Cosmos DB account of the workspace. An account without the required consistency is rejected."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from shared.observability import logs
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 10
-"""The service ends a batch after 5 s; a reply that takes twice as long was lost."""
+"""Timeout of a reply. Cosmos DB ends a batch after 5 s, so a reply that takes twice as long is lost."""
 
 OPEN_SECONDS: Final = 20
 """The SDK requests the account's regions four times, with pauses."""
@@ -35,7 +35,7 @@ _LOG = logs.get_logger("cosmos")
 
 
 class CosmosAccount:
-    """A database of an account, opened on first use.
+    """Database of a Cosmos DB account, opened on first use.
 
     Args:
         endpoint: address of the account.
@@ -66,7 +66,7 @@ class CosmosAccount:
         """Return one of the service's own containers, after a check of its definition.
 
         Raises:
-            WorkspaceError: UNAVAILABLE if the account does not answer, or if it or the container is not suitable.
+            WorkspaceError: UNAVAILABLE if the account does not respond, or the account or the container is unsuitable.
         """
         if name not in self._containers:
             async with self._opening:
@@ -118,15 +118,16 @@ class CosmosAccount:
             raise
         except Exception as error:
             _LOG.exception("a container cannot be read", extra=logs.fields(container=name))
-            raise unavailable_error(f"has no container {name}") from error
+            detail = f"Cosmos DB container {name} cannot be read; check that it exists and that the app has access."
+            raise unavailable_error(detail) from error
         faults = DEFINITIONS[name].find_faults(properties)
         if faults:
-            raise unavailable_error(f"cannot use container {name}: {'; '.join(faults)}")
+            raise unavailable_error(f"Cosmos DB container {name} cannot be used: {'; '.join(faults)}.")
         return container
 
 
 def _reject_unsuitable(account: DatabaseAccount) -> None:
-    """Reject an account without reliable compare-and-swap, or without consistent reads after it.
+    """Reject an account in which conditional writes are not reliable, or in which a read may miss earlier writes.
 
     Raises:
         WorkspaceError: UNAVAILABLE for several write regions or a consistency below bounded staleness.
@@ -134,9 +135,9 @@ def _reject_unsuitable(account: DatabaseAccount) -> None:
     level = str((account.ConsistencyPolicy or {}).get("defaultConsistencyLevel", "none"))
     reason = ""
     if account._EnableMultipleWritableLocations or len(account.WritableLocations) > 1:  # noqa: SLF001  as above
-        reason = "cannot use an account with several write regions: a tip could be replaced twice"
+        reason = "The Cosmos DB account has several write regions; use one, because a tip could be replaced twice."
     elif level not in _CONSISTENT:
-        reason = f"cannot use an account of consistency {level}: bounded staleness or strong is required"
+        reason = f"The Cosmos DB account has consistency {level}; bounded staleness or strong is required."
     if reason:
         _LOG.error("the Cosmos DB account is rejected", extra=logs.fields(reason=reason))
         raise unavailable_error(reason)

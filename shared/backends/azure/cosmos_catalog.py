@@ -1,9 +1,9 @@
-"""The catalog in Cosmos DB: a head item lists the items and pending events of the current version.
+"""Catalog in Cosmos DB. Its head item lists the items and the pending audit events of the current version.
 
 All items are in one logical partition. Items and events never change: a new version creates them under new ids and
-lists them in its head. A reader of a head and of the items in its list therefore sees one version. The head is replaced
-under If-Match, in one transactional batch with the new items. Items beyond the size of a batch are stored before; they
-take effect when the head lists them.
+lists them in a new head item. A reader of a head item and of the items that it lists therefore sees one version. The
+head item is replaced under If-Match, in one transactional batch with the new items. Items that do not fit into that
+batch are stored earlier; they take effect when the head item lists them.
 """
 
 import json
@@ -26,7 +26,7 @@ from shared.timestamps import parse_rfc3339, rfc3339
 SCOPE: Final = "workspace"
 HEAD: Final = "head"
 MAX_BATCH_BYTES: Final = 1_000_000
-"""A batch is limited to two megabytes, and the head, which lists everything, must fit as well."""
+"""A batch is limited to two megabytes, and the head item, which lists all items, must fit as well."""
 
 ABANDONED_SECONDS: Final = 3_600
 """Items stored for a version that was never completed are deleted at this age."""
@@ -41,7 +41,7 @@ class CosmosCatalogStore:
 
     Args:
         account: the account that holds the container.
-        batch_bytes: largest size of the items of a batch.
+        batch_bytes: maximum size of the items of one batch.
     """
 
     def __init__(self, account: CosmosAccount, *, batch_bytes: int = MAX_BATCH_BYTES) -> None:
@@ -73,7 +73,9 @@ class CosmosCatalogStore:
             head = await self._read_head()
             if (int(head["version"]) if head else 0) != expected_version:
                 await self._delete(item["id"] for item in draft.items[:staged])
-                raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog was changed by someone else")
+                raise WorkspaceError(
+                    Kind.CONFLICT, "CATALOG_CHANGED", "The catalog has changed since it was read; read it again."
+                )
             next_head = draft.build_next_head(head, deletes)
             if next_head is None:
                 raise self._store.unavailable_error()
@@ -105,7 +107,10 @@ class CosmosCatalogStore:
         return await self._store.read(HEAD, SCOPE)
 
     async def _load_listed(self, list_ids: Callable[[Item], Iterable[str]]) -> tuple[Item | None, list[Item]]:
-        """Return a head and items of its list; retried if another version replaces it in between."""
+        """Return the catalog's head item and those of its items that ``list_ids`` selects.
+
+        If another version is stored meanwhile, both are read again.
+        """
         for _ in range(READ_ATTEMPTS):
             head = await self._read_head()
             wanted = set(list_ids(head)) if head else set()
@@ -118,7 +123,7 @@ class CosmosCatalogStore:
         raise self._store.unavailable_error()
 
     async def _stage(self, items: Sequence[Item]) -> int:
-        """Store the items that do not fit into the last batch; return their number."""
+        """Store the items that do not fit into the batch with the head item; return their number."""
         first = 0
         while not self._fits(items[first:]):
             size, count = 0, 0
@@ -139,7 +144,7 @@ class CosmosCatalogStore:
         return len(items) < MAX_OPERATIONS and sum(map(_measure_size, items)) <= self._batch_bytes
 
     async def _delete_unlisted(self, before: Item | None, after: Item) -> None:
-        """Delete the items of the previous version, and abandoned items of other writers."""
+        """Delete the items that only the previous version lists, and abandoned items of other writers."""
         listed = {*after["items"].values(), *after["events"].values(), HEAD}
         old = {*before["items"].values(), *before["events"].values()} if before else set()
         oldest = time.time() - ABANDONED_SECONDS
@@ -152,7 +157,7 @@ class CosmosCatalogStore:
             _LOG.warning("cannot delete replaced items of the catalog; a later change deletes them", exc_info=True)
 
     async def _delete(self, ids: Iterable[str]) -> None:
-        """Delete items that no head lists; after a failure, a later change deletes them."""
+        """Delete items that the head item does not list; after a failure, a later change deletes them."""
         for batch in batched(ids, MAX_OPERATIONS, strict=False):
             try:
                 await self._store.commit(SCOPE, [("delete", (item_id,), {}) for item_id in batch])
@@ -161,7 +166,7 @@ class CosmosCatalogStore:
 
 
 class _Draft:
-    """The new items of a change and the head that lists them."""
+    """New items of a change, and the head item that lists them."""
 
     def __init__(self, puts: Sequence[ports.CatalogItem], events: Sequence[PendingEvent]) -> None:
         change = uuid.uuid4().hex
@@ -173,7 +178,7 @@ class _Draft:
         self.items += [_build_stored_event(place, event) for place, event in pending]
 
     def build_next_head(self, head: Item | None, deletes: Sequence[tuple[str, str]]) -> Item | None:
-        """Return the next head; None if one of the events is pending already."""
+        """Build the head item of the next version; None if one of the events is already pending."""
         before = head or {"id": HEAD, "scope": SCOPE, "version": 0, "items": {}, "events": {}, "order": []}
         items = before["items"] | self._items
         for kind, key in deletes:
@@ -194,7 +199,10 @@ def _measure_size(item: Item) -> int:
 
 
 def _build_stored_item(place: str, item: ports.CatalogItem) -> Item:
-    """Return the stored form of an item; the definition is text, because Cosmos DB stores numbers as doubles."""
+    """Build the Cosmos DB item of a catalog item.
+
+    Its definition is stored as text, because Cosmos DB stores numbers as doubles.
+    """
     times = {"createdAt": rfc3339(item.created_at), "updatedAt": rfc3339(item.updated_at)}
     members = {"kind": item.kind, "key": item.key, "origin": item.origin.value, "editedBy": item.edited_by}
     return {"id": place, "scope": SCOPE, **members, **times, "definition": json.dumps(item.definition)}

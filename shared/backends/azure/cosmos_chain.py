@@ -1,8 +1,9 @@
 """Audit chains in Cosmos DB.
 
-Records are create-only items. Each segment of a chain is one logical partition with one head item, and an append writes
-head and records in one transactional batch. Tested with the genuine SDK against a test server; never run against
-Cosmos DB.
+Records are items that are never changed. A chain is divided into segments. Each segment is one logical partition with
+one head item. An append writes the head item and the records in one transactional batch.
+
+Tested with the genuine SDK against a test server; never run against Cosmos DB.
 """
 
 import time
@@ -31,7 +32,7 @@ from shared.backends.azure.cosmos_segments import (
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, RecordPage, Target, Tip
 
 SEGMENT_BYTES: Final = 8_000_000_000
-"""A logical partition is limited to 20 GB with its index; this limit counts the items only."""
+"""Maximum size of the items of a segment; a logical partition is limited to 20 GB, including its index."""
 
 THROTTLED_SECONDS: Final = 10.0
 _STORED_AS: Final = {Lookup.APPEND_ID: "c.append", Lookup.AMENDMENT_ID: "c.p.AmendmentID"}
@@ -42,7 +43,7 @@ class CosmosChainStore:
 
     Args:
         account: the account that holds the containers.
-        segment_bytes: size of the items of a segment after which the next segment begins.
+        segment_bytes: size of a segment's items in bytes after which the next segment begins.
     """
 
     max_batch_records = items.MAX_BATCH_RECORDS
@@ -56,7 +57,7 @@ class CosmosChainStore:
 
     @property
     def usage(self) -> CosmosUsage:
-        """Counters of requests, charges and conflicts."""
+        """Counters of the requests to the account."""
         return self._account.usage
 
     def weight(self, canonical: bytes) -> int:
@@ -83,10 +84,10 @@ class CosmosChainStore:
         return head.to_tip()
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
-        """Write records and head in one batch.
+        """Write records and the head item of their segment in one batch.
 
-        The batch that fills a segment seals its head under If-Match. The next append creates the head of the next
-        segment together with its records, so that two segments never grow at the same time.
+        The batch that fills a segment marks its head item as sealed: the segment accepts no more records. The next
+        append creates the head item of the next segment, so that two segments never grow at the same time.
         """
         container = await self._account.container(chain.target)
         before = SegmentHead.from_tip(expected)
@@ -152,7 +153,7 @@ class CosmosChainStore:
                 if not head.sealed and head.segment == 1:
                     yield chain, head.to_tip()
                 elif chain not in with_segments:
-                    # The heads of its segments arrive in any order, and a new segment may begin meanwhile.
+                    # The head items of a chain's segments arrive in any order, and a new segment may begin meanwhile.
                     with_segments.add(chain)
                     yield chain, await self.tip(chain)
 
@@ -160,7 +161,7 @@ class CosmosChainStore:
         await self._account.close()
 
     def _compute_head_after(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
-        """Return the head after an append, without its ETag."""
+        """Compute the head of a segment after an append; its ETag is not known yet."""
         last = records[-1]
         tip = Tip(last.sequence, last.hash, last.projection["Timestamp"])
         segment, size = 1, 0
@@ -204,12 +205,12 @@ def _build_record_operations(chain: ChainKey, head: SegmentHead, records: Sequen
 
 
 class _PageReader:
-    """Reader of one page of matching records across segments.
+    """Reads one page of matching records from several segments.
 
     Args:
         offset: number of matches to skip.
         limit: maximum number of records.
-        max_bytes: maximum size of the canonical bytes; a page has one record at least, of any size.
+        max_bytes: maximum number of canonical bytes; the first record is returned at any size.
     """
 
     def __init__(self, offset: int, limit: int, max_bytes: int) -> None:
@@ -221,7 +222,7 @@ class _PageReader:
         self._scanned = 0
 
     async def page(self, parts: AsyncIterator[tuple[RecordPartition, RecordQuery]]) -> RecordPage:
-        """Return the page, read from the partitions in their order."""
+        """Read the page from these partitions, in their order."""
         async for partition, query in parts:
             rest = await self._skip(partition, query)
             if rest is not None and await self._fill(partition, rest):
@@ -229,7 +230,7 @@ class _PageReader:
         return RecordPage(self._records, more=False, scanned=self._scanned)
 
     async def _skip(self, partition: RecordPartition, query: RecordQuery) -> RecordQuery | None:
-        """Return the rest of a query after the offset; None if the offset skips all its matches."""
+        """Return the query for the matches after the offset; None if the offset skips all matches of the partition."""
         if not self._offset or query.low > query.high:
             return query
         first = await partition.find_after_skipping(query, self._offset)
@@ -243,7 +244,7 @@ class _PageReader:
         return query.restrict(1, first) if query.descending else query.restrict(first, query.high)
 
     async def _fill(self, partition: RecordPartition, query: RecordQuery) -> bool:
-        """Add matches to the page; return whether the page is full."""
+        """Add the matches of a partition to the page; return whether the page is full."""
         async with aclosing(partition.items(query)) as items:
             async for item in items:
                 self._scanned += 1
@@ -263,7 +264,7 @@ class _PageReader:
 
 
 async def list_changed_heads(container: ContainerProxy, changed_from: str, usage: CosmosUsage) -> AsyncIterator[Any]:
-    """Yield once each head item of all partitions whose last record is not older than a time."""
+    """Yield the head items, of all partitions, whose last record is not older than a time; each once."""
     retries = ReadRetries(usage)
     yielded: set[str] = set()
     while True:

@@ -17,7 +17,7 @@ from shared.provenance.records import parse_record, project_record
 HEAD_ID: Final = "head"
 MAX_BATCH_RECORDS: Final = 99
 MAX_BATCH_WEIGHT: Final = 2 * 1024 * 1024 - 16_384
-"""Two megabytes, minus the head and the frame of the request."""
+"""Maximum weight of a batch: two megabytes, minus the head item and the frame of the request."""
 
 LAST_SEQUENCE: Final = 10**12 - 1
 _RECORD_OVERHEAD: Final = 8_192
@@ -35,7 +35,7 @@ class SegmentHead:
 
     Attributes:
         segment: number of the segment, from 1.
-        tip: newest record of the segment.
+        tip: sequence, hash and time of the newest record of the segment.
         size: estimated bytes of the segment's records.
         sealed: whether the segment accepts no more records.
         etag: ETag of the head item.
@@ -48,13 +48,13 @@ class SegmentHead:
     etag: str
 
     def to_tip(self) -> Tip:
-        """Return the tip, with a token from which :meth:`from_tip` restores this head."""
+        """Convert the head to a tip. The tip's token contains the other attributes, for :meth:`from_tip`."""
         token = f"{self.segment}|{self.size}|{int(self.sealed)}|{self.etag}"
         return Tip(self.tip.sequence, self.tip.hash, self.tip.timestamp, token)
 
     @classmethod
     def from_tip(cls, tip: Tip) -> "SegmentHead | None":
-        """Return the head of a tip; None if the chain has no head."""
+        """Restore a head from the tip of :meth:`to_tip`; None if the chain has no head item."""
         if not tip.token:
             return None
         segment, size, sealed, etag = tip.token.split("|", 3)
@@ -62,46 +62,46 @@ class SegmentHead:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> "SegmentHead":
-        """Return the head of an item; invalid members count as missing, and verification reports them."""
+        """Parse a chain's head from its Cosmos DB item. Invalid members count as missing; verification reports them."""
         members = item.get("tip")
         members = members if isinstance(members, dict) else {}
         tip = Tip(_to_int(members.get("sequence")), str(members.get("hash", "")), str(members.get("timestamp", "")))
-        # The partition key is the only member that cannot be changed by a forger.
+        # The partition key is the only member that cannot be changed in an existing item.
         segment = _to_int(item["chain"].rpartition("-")[2])
         return cls(segment, tip, _to_int(item.get("size")), item.get("sealed") is True, item["_etag"])
 
 
 def partition_key(chain: ChainKey, segment: int) -> str:
-    """Return the partition key of a segment; scopes are hashed, because they may be long and contain any characters."""
+    """Return the partition key of a segment. The scope is hashed, because it may be long and contain any characters."""
     return f"{hashlib.sha256(chain.scope_key.encode()).hexdigest()}-{segment:06d}"
 
 
 def head_to_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
-    """Return the item of a head; it has an ``append`` member because ``append`` is a unique key."""
+    """Convert a head to its Cosmos DB item. Its member ``append`` satisfies the unique key on ``append``."""
     tip = {"sequence": head.tip.sequence, "hash": head.tip.hash, "timestamp": head.tip.timestamp}
     place = {"id": HEAD_ID, "chain": partition_key(chain, head.segment), "append": "", "scope": chain.scope_key}
     return {**place, "segment": head.segment, "tip": tip, "size": head.size, "sealed": head.sealed}
 
 
 def chain_from_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
-    """Return the chain of a head item; None if the item is not in a partition of that chain."""
+    """Parse the key of a chain from a head item; None if the item is not in a partition of that chain."""
     chain = ChainKey(target, str(item.get("scope", "")))
     return chain if item["chain"] == partition_key(chain, SegmentHead.from_item(item).segment) else None
 
 
 def batch_weight(canonical: bytes) -> int:
-    """Return the maximum size of a record in a batch."""
+    """Return the maximum number of bytes that a record takes in a batch."""
     return min(_measure_escaped(canonical), _measure_base64(canonical)) + _RECORD_OVERHEAD
 
 
 def estimate_stored_bytes(record: ChainRecord) -> int:
-    """Estimate the size of a record in its segment, without the index."""
+    """Estimate the number of bytes that a record takes in its segment, without the index."""
     fields = sum(len(name) + len(project_value(value)) for name, value in record.projection.items())
     return min(_measure_escaped(record.canonical), _measure_base64(record.canonical)) + fields + _FRAME_BYTES
 
 
 def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
-    """Return the item of a record in a partition.
+    """Convert a record to its Cosmos DB item.
 
     The canonical bytes are stored as text, because Cosmos DB stores numbers as doubles. They are stored as base64 if
     escaping makes the text too long for an item.
@@ -117,7 +117,7 @@ def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
 
 
 def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
-    """Return the record of an item without validation; None if the id is not that of a record."""
+    """Convert an item to a record without validation; None if the item's id is not a RecordID."""
     sequence = sequence_from_record_id(item["id"])
     if sequence is None:
         return None
@@ -128,7 +128,7 @@ def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
 
 
 def project_value(value: str) -> str:
-    """Return the stored form of a filter field: the value, or its digest if the value is too long."""
+    """Return the value of a filter field as it is stored: a long value is replaced by its digest."""
     if not value.startswith(_DIGEST):
         if len(value) * _LONGEST_ESCAPE <= _MAX_PROJECTED_BYTES:
             return value
@@ -148,12 +148,12 @@ def _parse_canonical(item: Mapping[str, Any]) -> bytes:
 
 
 def _to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return filter fields as text; other types, which only a forger stores, become text that no valid field has."""
+    """Convert filter fields to text. A value of another type, which only forgery stores, becomes an invalid text."""
     return {name: value if isinstance(value, str) else f"\ufffd{value!r}" for name, value in fields.items()}
 
 
 def _restore_values(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
-    """Replace digests in a projection by the values of the record, if they match."""
+    """Replace the digests of long filter fields by the values in the record's content, if the digests match."""
     digests = [name for name, value in fields.items() if str(value).startswith(_DIGEST)]
     if not digests:
         return fields

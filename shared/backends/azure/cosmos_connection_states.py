@@ -1,7 +1,7 @@
 """Status and statistics of connections in Cosmos DB.
 
-The counts of each hub partition are one item, because only one instance reads a partition at a time. A batch costs one
-write for any number of connections, and instances do not compete for an item.
+The message counts of each event hub partition are one item, because only one instance reads a partition at a time. A
+batch of messages costs one write for any number of connections, and instances do not compete for an item.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ class CosmosConnectionStates:
         self._known: dict[str, Item] = {}
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count the messages above the highest sequence number counted so far.
+        """Count the messages whose sequence number is higher than all that were counted before.
 
-        Messages that arrive from a source while its item is being written join the next write. After a failure, part of
-        them may be counted; counting the same messages again completes it.
+        Messages that arrive from a partition while its item is being written are counted by the next write. After a
+        failure, some of them may be counted; call this again with the same messages to count the others.
         """
         by_source: defaultdict[str, list[ArrivedMessages]] = defaultdict(list)
         for each in arrivals:
@@ -95,7 +95,7 @@ class CosmosConnectionStates:
 
 
 def _count(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
-    """Add messages to the counts of a source; return whether any was new."""
+    """Add messages to the counts of one hub partition; return whether any message was new."""
     before = counts.get(arrivals.connection, {"received": 0, "highest": None, "last": ""})
     highest = before["highest"]
     new = [number for number in arrivals.sequence_numbers if highest is None or number > highest]

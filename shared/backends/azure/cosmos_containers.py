@@ -10,21 +10,22 @@ from azure.cosmos.aio import DatabaseProxy
 from shared.provenance.ports import PROJECTED, Target
 
 ITEMS_DECIDE: Final = -1
-"""Default time to live with which only items with their own ``ttl`` expire."""
+"""Default time to live of a container in which only items with a member ``ttl`` expire."""
 
 _HOUR: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerDefinition:
-    """Definition of a container.
+    """Definition of a Cosmos DB container.
 
     Attributes:
         name: name of the container.
         partition_key_path: path of the partition key (version 2).
-        indexed_paths: paths used in filters; ids are always indexed.
+        indexed_paths: paths of the members that queries use in filters; ids are always indexed.
         unique_key_paths: paths of the unique keys.
-        default_ttl: seconds after its last write when an item expires; :data:`ITEMS_DECIDE`; None for never.
+        default_ttl: seconds after its last write when an item expires; or :data:`ITEMS_DECIDE`; None if items never
+            expire.
     """
 
     name: str
@@ -35,11 +36,11 @@ class ContainerDefinition:
 
     @property
     def partition_member(self) -> str:
-        """Member of an item that holds the partition key."""
+        """Name of the member of an item that contains the partition key."""
         return self.partition_key_path.removeprefix("/")
 
     def indexing_policy(self) -> dict[str, Any]:
-        """Return the policy that indexes only the filtered paths; without an index, items would not expire."""
+        """Return the indexing policy: only ``indexed_paths`` are indexed. Without any index, items would not expire."""
         return {
             "indexingMode": "consistent",
             "automatic": True,
@@ -48,7 +49,7 @@ class ContainerDefinition:
         }
 
     def find_faults(self, properties: Mapping[str, Any]) -> list[str]:
-        """Return the differences between an existing container and this definition that make it unusable."""
+        """Describe the differences that make an existing container unusable; empty if it is usable."""
         faults = []
         if properties.get("partitionKey", {}).get("paths") != [self.partition_key_path]:
             faults.append(f"its partition key must be {self.partition_key_path}")
@@ -82,7 +83,10 @@ DEFINITIONS: Final[Mapping[str, ContainerDefinition]] = {definition.name: defini
 
 
 async def create_containers(database: DatabaseProxy) -> None:
-    """Create all containers in a database; requires the account's key, because tokens cannot create containers."""
+    """Create all containers of the service in a database.
+
+    This requires the account's key, because Entra tokens cannot create containers.
+    """
     for definition in CONTAINERS:
         unique: Any = {"uniqueKeys": [{"paths": [path]} for path in definition.unique_key_paths]}
         await database.create_container(

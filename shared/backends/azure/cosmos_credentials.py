@@ -1,8 +1,8 @@
 """API keys and issued tokens in Cosmos DB.
 
-One logical partition holds the version, all keys and all revocations. Each change is a transactional batch with the
-version under If-Match. Each issued token is an item in a separate partition and expires with the token. Its revocation
-is a second item, in the common partition, with the same lifetime.
+One logical partition contains the version, all keys and all revocations. Each change is a transactional batch that also
+replaces the version under If-Match. Each issued token is an item in a separate partition and expires with the token. A
+revocation is another item, in the common partition, which expires at the same time.
 """
 
 import base64
@@ -26,7 +26,7 @@ _TOKEN: Final = "token"  # noqa: S105  an item's id
 _KEY, _REVOKED = "key-", "revoked-"
 _ALL: Final = "SELECT * FROM c WHERE c.scope = @scope"
 _CLOCK_SKEW_SECONDS: Final = 60
-"""Items outlive their tokens by this time, because clocks differ."""
+"""Time for which an item is stored after its token has expired, because clocks differ."""
 
 _PER_QUERY: Final = 50
 
@@ -91,7 +91,7 @@ class CosmosCredentialStore:
         await self._revoke("", [*own, *await self._find_descendants([token_id])], at)
 
     async def _find_descendants(self, parents: Sequence[str]) -> list[IssuedToken]:
-        """Return the active tokens that were requested with these tokens or keys, and their descendants."""
+        """Find the active tokens that were requested with these tokens or keys, and all tokens requested with those."""
         found: dict[str, IssuedToken] = {}
         unread = list(parents)
         while unread:
@@ -107,7 +107,7 @@ class CosmosCredentialStore:
         return [token for token in found.values() if token.expires_at >= at]
 
     async def _revoke(self, key: str, tokens: Sequence[IssuedToken], at: datetime) -> None:
-        """Store revocations, each batch with the next version; a retry after a failure skips those already stored."""
+        """Revoke a key and tokens in batches, each with the next version; already stored revocations are skipped."""
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
             stored = {item["id"]: item for item in await self._items.find(_ALL, SCOPE, scope=SCOPE)}
@@ -142,7 +142,7 @@ def _build_scope(token_id: str) -> str:
 
 
 def _is_replaceable(item: Item, key: ApiKey) -> bool:
-    """Return whether an older key of the same principal was neither used nor revoked."""
+    """Return whether a stored key is an older key of the same principal that was neither used nor revoked."""
     is_unused = item["lastUsedAt"] is None and item["revokedAt"] is None
     return is_unused and item["principal"] == key.principal and item["createdAt"] < rfc3339(key.created_at)
 

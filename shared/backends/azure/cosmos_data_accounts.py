@@ -1,4 +1,4 @@
-"""The workspace's document-store accounts in Cosmos DB, opened on first use."""
+"""Cosmos DB accounts of the workspace's document stores, opened on first use."""
 
 import asyncio
 import re
@@ -30,12 +30,12 @@ _LOG = logs.get_logger("cosmos")
 
 @dataclass(frozen=True, slots=True)
 class DataAccount:
-    """A Cosmos DB account.
+    """Cosmos DB account of a document store.
 
     Attributes:
         endpoint: address of the account.
-        subscription: its Azure subscription.
-        group: its resource group.
+        subscription: Azure subscription of the account.
+        group: resource group of the account.
         name: name of the account.
         key: key of the account, for test servers and emulators; empty to sign in with the identity.
     """
@@ -48,14 +48,14 @@ class DataAccount:
 
 
 def parse_data_accounts(setting: str, dns_suffix: str) -> dict[str, DataAccount]:
-    """Parse the setting ``DATA_STORE_ACCOUNTS`` to accounts by the lookup of their store.
+    """Parse the setting ``DATA_STORE_ACCOUNTS``; return the accounts by the lookup of their document store.
 
     Args:
         setting: comma-separated entries ``lookup=resource id``.
         dns_suffix: DNS suffix of the accounts' addresses.
 
     Raises:
-        ValueError: an entry has another form.
+        ValueError: an entry is malformed.
     """
     accounts = {}
     for part in filter(None, (part.strip() for part in setting.split(","))):
@@ -71,10 +71,10 @@ def parse_data_accounts(setting: str, dns_suffix: str) -> dict[str, DataAccount]
 
 
 class DataAccounts:
-    """Clients of the accounts, opened on first use.
+    """Clients of the document stores' accounts, opened on first use.
 
     Args:
-        accounts: the accounts, by the lookup of their store.
+        accounts: the accounts, by the lookup of their document store.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
         read_seconds: timeout of a reply.
 
@@ -95,10 +95,11 @@ class DataAccounts:
         self._containers: dict[Table, ContainerProxy] = {}
 
     async def container(self, table: Table) -> ContainerProxy:
-        """Return the container of a table.
+        """Return the client of the container of a table.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` if it does not exist; UNAVAILABLE, THROTTLED or FORBIDDEN.
+            WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` if the container does not exist; UNAVAILABLE, THROTTLED or
+                FORBIDDEN if the account rejects the request.
         """
         if table not in self._containers:
             client = await self._get_or_open_client(table.place.store)
@@ -112,7 +113,7 @@ class DataAccounts:
         return self._containers[table]
 
     def forget(self, table: Table) -> None:
-        """Remove a container from the cache."""
+        """Remove the container of a table from the cache."""
         self._containers.pop(table, None)
 
     async def close(self) -> None:

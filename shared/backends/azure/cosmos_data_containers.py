@@ -1,4 +1,4 @@
-"""Containers of Cosmos DB accounts through Azure Resource Manager, because data-plane tokens cannot create them.
+"""Containers of document stores, through Azure Resource Manager: tokens of the data plane cannot create containers.
 
 Tested with the genuine SDK against a test server; never run against Azure.
 
@@ -37,10 +37,10 @@ _LOG = logs.get_logger("cosmos")
 
 
 class CosmosContainerStore:
-    """The ContainerStore port over Resource Manager; requires the role Cosmos DB Operator on the accounts.
+    """The ContainerStore port over Azure Resource Manager. It requires the role Cosmos DB Operator on the accounts.
 
     Args:
-        accounts: the accounts of the stores.
+        accounts: accounts of the document stores.
         options: more options of the management client, for instance for a sovereign cloud.
     """
 

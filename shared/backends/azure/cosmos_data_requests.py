@@ -36,7 +36,7 @@ _LOG = logs.get_logger("cosmos")
 
 
 def http_status(error: Exception) -> int | None:
-    """Return the HTTP status of a failure; None if there was no reply."""
+    """Return the HTTP status of a failed request; None if there was no reply."""
     status: int | None = getattr(error, "status_code", None)
     return status
 
@@ -57,7 +57,7 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
 
 
 def error_from_rejection(error: Exception) -> WorkspaceError | None:
-    """Return the error of a request that certainly had no effect; None if the outcome is unknown."""
+    """Convert the failure of a request that had no effect to an error; None if it may have had an effect."""
     create_error = _CERTAIN.get(http_status(error) or 0)
     if create_error is not None:
         return create_error(error)
@@ -65,12 +65,12 @@ def error_from_rejection(error: Exception) -> WorkspaceError | None:
 
 
 async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, *, retry_throttled: bool = False) -> T:
-    """Return the result of a read, retried after transient failures.
+    """Send a read, with retries after transient failures, and return its result.
 
     Args:
         read: sends the request.
-        usage: counters.
-        retry_throttled: wait when the account throttles, instead of passing THROTTLED on to the caller.
+        usage: counters of requests.
+        retry_throttled: retry when the account throttles; otherwise THROTTLED is raised.
 
     Raises:
         WorkspaceError: see :func:`error_from_rejection`; UNAVAILABLE after the last attempt.
@@ -96,7 +96,7 @@ class WriteRetries:
     """Retry policy of one write.
 
     Attributes:
-        uncertain: whether the outcome of an attempt is unknown.
+        uncertain: whether an attempt may have been applied although it failed.
     """
 
     def __init__(self, usage: CosmosUsage) -> None:
@@ -112,8 +112,8 @@ class WriteRetries:
             conditional: whether the caller's request has an If-Match condition.
 
         Raises:
-            WorkspaceError: the failure is certain and a retry cannot help; UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN``
-                after the last attempt.
+            WorkspaceError: a retry cannot help; UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` after the last attempt, if the
+                write may have been applied.
         """
         rejection = error_from_rejection(error)
         has_changed = rejection is not None and rejection.kind is Kind.PRECONDITION_FAILED
@@ -132,7 +132,7 @@ class WriteRetries:
 
 
 async def backoff(failures: int, least_seconds: float) -> None:
-    """Wait for the requested time plus an exponential backoff with full jitter."""
+    """Wait for at least a number of seconds, plus an exponential backoff with full jitter."""
     longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**failures)
     await asyncio.sleep(least_seconds + random.random() * longest)  # noqa: S311  jitter is no secret
 

@@ -31,7 +31,7 @@ from shared.data_stores.models import DocumentKey, DocumentPage, Missing, Partit
 from shared.errors import Kind, WorkspaceError, invalid
 
 PAGE_BYTES: Final = 8 * 1024 * 1024
-"""A page ends after the account's page that exceeds this size, even below the requested limit."""
+"""Size in bytes after which a page of documents ends, even if it has fewer documents than requested."""
 
 type Item = Mapping[str, Any]
 type Items = list[Item]
@@ -41,7 +41,7 @@ type FindOutcome = Callable[[Item | None, bool], str | None]
 class CosmosDocumentStore:
     """The DocumentStore port over Cosmos DB.
 
-    A write stores a random id in the item, by which its writer recognises it after the reply was lost.
+    Each write stores a random id in the item. If the reply is lost, the writer recognises its own write by this id.
 
     Args:
         accounts: clients of the accounts.
@@ -156,7 +156,7 @@ class CosmosDocumentStore:
         except WorkspaceError as error:
             if after is None or error.kind is not Kind.INVALID:
                 raise
-            raise invalid(FIELD, "is not one that this list gave") from error
+            raise invalid(FIELD, "does not belong to this list") from error
 
     async def _write(
         self,
@@ -168,13 +168,15 @@ class CosmosDocumentStore:
         *,
         read_first: bool = False,
     ) -> str:
-        """Return the result of a write; retries use an ETag that proves that the write was not applied.
+        """Write a document, with retries, and return the result of the write.
+
+        Each retry uses the ETag of a version that does not contain the write, so that no write is applied twice.
 
         Args:
-            container: the container of the document.
-            key: the document.
+            container: container of the document.
+            key: key of the document.
             if_match: the caller's If-Match condition; None for any version.
-            send: writes under an ETag.
+            send: sends the write with an ETag as If-Match condition.
             find_outcome: returns the result of the write if the stored item proves that it was applied, else None; the
                 second argument is whether the outcome of an attempt is unknown.
             read_first: read the item before the first attempt.
@@ -215,7 +217,7 @@ class CosmosDocumentStore:
             raise
 
     async def _read_after_write(self, container: ContainerProxy, key: DocumentKey) -> Item | None:
-        """Return the item after a write of unknown outcome.
+        """Read the item after a write whose outcome is unknown.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` if the item cannot be read.

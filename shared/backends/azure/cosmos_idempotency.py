@@ -66,7 +66,7 @@ class CosmosReplyStore:
 
         item = await self._items.change(item_id, item_id, change)
         if item is None:
-            # The change always claims a missing item, so another request has deleted it in between.
+            # The change above creates a missing item, so another request has deleted it since.
             return BeginResult(wanted, None, owns_lease=False)
         answer = base64.b64decode(item["answer"]) if "answer" in item else None
         return BeginResult(_claim_from_item(item), answer, owns_lease=answer is None and item["lease"] == lease)
@@ -88,7 +88,7 @@ class CosmosReplyStore:
             await self._items.delete(item_id, item_id, etag=item["_etag"])
 
     async def _change_leased(self, name: str, lease: str, change: Callable[[dict[str, Any]], Item]) -> bool:
-        """Change an item if the lease on it is valid; return whether it was."""
+        """Change an item if it has this lease; return whether it had the lease."""
         item_id, has_lease = f"answer-{name}", False
 
         def change_if_leased(before: Item | None) -> Item | None:

@@ -1,4 +1,4 @@
-"""Items in Cosmos DB, changed by compare-and-swap, each change exactly once even if its reply is lost.
+"""Items in Cosmos DB. Each change is a conditional write and is applied exactly once, even if its reply is lost.
 
 Every write is conditional and stores its own id in the item. A write whose reply was lost is sent again under the same
 condition. If that causes a conflict, the ids in the item show whether the first attempt was the cause.
@@ -32,7 +32,7 @@ from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 RETRY_SECONDS: Final = 10.0
 MAX_OPERATIONS: Final = 100
 REMEMBERED_WRITES: Final = 8
-"""Writers that may succeed between a write whose reply was lost and its next attempt."""
+"""Number of writers that may succeed between a write whose reply was lost and its next attempt."""
 
 _PAGE: Final = 1_000
 _FIRST_WAIT_SECONDS: Final = 0.01
@@ -42,13 +42,13 @@ type Item = dict[str, Any]
 
 
 class CosmosItemStore:
-    """The items of one container.
+    """Reads and changes the items of one container.
 
     Args:
         account: the account that holds the container.
-        definition: the container.
-        code: code of the UNAVAILABLE error.
-        store: name of the store in that error.
+        definition: definition of the container.
+        code: error code if the store does not respond.
+        store: name of the store, for the error message.
         retry_seconds: how long a change is retried.
     """
 
@@ -68,7 +68,7 @@ class CosmosItemStore:
         self._retry_seconds = retry_seconds
 
     async def read(self, item_id: str, partition: str) -> Item | None:
-        """Return an item by a point read; None if it does not exist."""
+        """Read one item by its id; return None if it does not exist."""
         usage = self._account.usage
         async with self._convert_errors():
             container = await self._account.container(self._definition.name)
@@ -77,7 +77,7 @@ class CosmosItemStore:
                     lambda: container.read_item(item_id, partition, response_hook=usage.count_reply), usage
                 )
             except CosmosHttpResponseError as error:
-                # With a sub-status, the container is missing and not the item.
+                # A reply with a sub-status means that the container is missing, not the item.
                 if getattr(error, "sub_status", None):
                     raise self.unavailable_error() from error
                 return None
@@ -86,7 +86,7 @@ class CosmosItemStore:
         """Return the items of a query, in any order.
 
         Args:
-            text: the query, with parameters ``@name``.
+            text: text of the query, with parameters ``@name``.
             partition: the partition key; None for all partitions.
             values: values of the parameters.
         """
@@ -113,14 +113,14 @@ class CosmosItemStore:
     async def change(
         self, item_id: str, partition: str, change: Callable[[Item | None], Item | None], *, known: Item | None = None
     ) -> Item | None:
-        """Replace an item by the result of a function, without another change in between; return the stored item.
+        """Replace an item by the result of a function and return the stored item. No concurrent change is lost.
 
         Args:
             item_id: id of the item.
             partition: its partition key.
-            change: returns the new item for the current one (None if it does not exist), or None for no change. It may
-                be called several times, and its exceptions are passed on.
-            known: the item as this process wrote it last; saves a read if no other process has changed it.
+            change: receives the current item (None if it does not exist) and returns the new item, or None for no
+                change. It may be called several times; its exceptions are raised to the caller.
+            known: the item that this process wrote last; saves a read if no other process has changed it.
         """
         deadline = time.monotonic() + self._retry_seconds
         before = known or await self.read(item_id, partition)
@@ -142,9 +142,9 @@ class CosmosItemStore:
         """Create or replace an item; return it, or None if another writer has changed it since it was read.
 
         Args:
-            before: the item as it was read; None for a new one.
-            after: the new content, in the same partition.
-            others: more operations in the partition, applied in the same transaction.
+            before: the item as it was read; None to create an item.
+            after: the new item, in the same partition.
+            others: other operations in the same partition, applied in the same transaction.
         """
         write = uuid.uuid4().hex[:16]
         earlier = before.get("writes", []) if before else []
@@ -161,14 +161,14 @@ class CosmosItemStore:
         return found if found is not None and write in found.get("writes", ()) else None
 
     async def commit(self, partition: str, operations: Sequence[Operation]) -> tuple[Any, bool]:
-        """Send a batch until its outcome is known.
+        """Send a transactional batch, with retries, until its outcome is known.
 
         Returns:
-            The results, or None if a condition does not hold; and whether an earlier attempt of this batch may be the
-            reason.
+            The results of the batch, or None if one of its conditions is false; and whether an earlier attempt of the
+            same batch may have made the condition false.
 
         Raises:
-            WorkspaceError: UNAVAILABLE; the outcome may be unknown.
+            WorkspaceError: UNAVAILABLE; the batch may have been applied.
         """
         deadline = time.monotonic() + self._retry_seconds
         uncertain, attempt = False, 0
@@ -187,17 +187,17 @@ class CosmosItemStore:
                 attempt += 1
 
     async def delete(self, item_id: str, partition: str, *, etag: str = "") -> None:
-        """Delete an item if it exists and, with an ETag, if it is that version."""
+        """Delete an item if it exists. With an ETag, it is deleted only if it still is that version."""
         condition = {"if_match_etag": etag} if etag else {}
         await self.commit(partition, [("delete", (item_id,), condition)])
 
     def unavailable_error(self) -> WorkspaceError:
-        """Return the error of a store that does not answer."""
-        return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{self._name} does not answer at the moment; try again")
+        """Return the error of a store that does not respond."""
+        return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{self._name} does not respond; retry later.")
 
     @asynccontextmanager
     async def _convert_errors(self) -> AsyncIterator[None]:
-        """Convert errors to the code of this store; the log has the reason."""
+        """Convert errors of the SDK to the error of this store, and log their cause."""
         try:
             yield
         except WorkspaceError as error:
@@ -205,7 +205,10 @@ class CosmosItemStore:
 
 
 def probes(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
-    """Return a readiness check for each container that requests require: a point read that costs one request unit."""
+    """Return the readiness checks, one for each container that requests use.
+
+    A check reads one item and costs one request unit.
+    """
 
     def create_probe(definition: ContainerDefinition) -> Callable[[], Awaitable[None]]:
         store = CosmosItemStore(account, definition, "NOT_READY", f"the container {definition.name}")

@@ -1,4 +1,4 @@
-"""Due times and leases of background jobs in Cosmos DB: an item for each job, replaced under If-Match."""
+"""Due times and leases of background jobs in Cosmos DB. Each job is one item, replaced under If-Match."""
 
 from datetime import datetime
 

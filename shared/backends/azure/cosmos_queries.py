@@ -1,7 +1,7 @@
 """Queries of Cosmos DB that never return an item twice.
 
-After a reply 410/1002 (the partition was split) behind the first page, azure-cosmos 4.17 silently restarts the query
-and returns the items of the first page again. The functions of this module detect the reply and raise an exception.
+If the reply to a later page is 410/1002 (the partition was split), azure-cosmos 4.17 silently restarts the query and
+returns the items of the first page again. The functions of this module detect the reply and raise an exception.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -13,7 +13,7 @@ from azure.cosmos.aio import ContainerProxy
 
 
 class QueryRestartedError(ConnectionError):
-    """The SDK has restarted a query, so that its items repeat."""
+    """The SDK has restarted a query and returns items a second time."""
 
 
 class _RestartDetector:
@@ -35,7 +35,7 @@ async def query_items(container: ContainerProxy, text: str, **options: Any) -> A
     """Yield the items of a query; the options are those of the SDK's method.
 
     Raises:
-        QueryRestartedError: the SDK restarted the query; resume it behind the last item.
+        QueryRestartedError: the SDK restarted the query; send a query for the items after the last one.
         AzureError, OSError, TimeoutError: the request failed.
     """
     detector = _RestartDetector()
@@ -47,7 +47,7 @@ async def query_items(container: ContainerProxy, text: str, **options: Any) -> A
 async def query_page(
     container: ContainerProxy, text: str, after: str | None, **options: Any
 ) -> tuple[list[Any], str | None]:
-    """Return the page at a continuation token, and the token of the next page (None after the last one).
+    """Return one page of a query, and the continuation token of the next page; None after the last page.
 
     Raises:
         QueryRestartedError: the SDK restarted the query; send it again.

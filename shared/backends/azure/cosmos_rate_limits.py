@@ -19,7 +19,7 @@ BELIEVED_SECONDS: Final = 5.0
 """Age at which the active requests of another instance are ignored, because a killed instance never updates them."""
 
 TIMEOUT_SECONDS: Final = 1.0
-"""Timeout of a lease; after it, the request is admitted."""
+"""Timeout for a lease from the store; when it is exceeded, the caller's request is admitted without one."""
 
 _KNOWN: Final = 10_000
 
@@ -29,7 +29,7 @@ class CosmosLeaseStore:
 
     Args:
         account: the account that holds the container.
-        timeout_seconds: timeout of a lease.
+        timeout_seconds: timeout for a lease from the store.
     """
 
     def __init__(self, account: CosmosAccount, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
@@ -66,10 +66,10 @@ class CosmosLeaseStore:
 
 
 class _PrincipalBudget:
-    """Usage of the budget of one principal.
+    """Stored usage of one principal's rate budget.
 
-    Settled leases are added up by the second of their last use, rounded up. The item stays small under any load, and
-    usage counts up to one second too long, never too short.
+    Settled leases are added up by the second of their last use, rounded up. The item therefore remains small under any
+    load. Usage counts up to one second too long, never too short.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class _PrincipalBudget:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any] | None, at: float) -> Self:
-        """Return the usage in an item, without leases outside the window."""
+        """Parse the usage from an item, without leases that no longer count."""
         if item is None:
             return cls({}, {}, {})
         since = at - WINDOW_SECONDS
@@ -92,7 +92,7 @@ class _PrincipalBudget:
         return cls(settled, running, working)
 
     def to_members(self) -> Item:
-        """Return the members of the item."""
+        """Return the usage as the members of an item."""
         settled = {str(second): count for second, count in self._settled.items()}
         return {"settled": settled, "running": self._running, "working": self._working}
 

@@ -1,4 +1,4 @@
-"""Requests to Cosmos DB: counters, retries of reads, transactional batches, and the meaning of failures."""
+"""Requests to Cosmos DB: counters, retries of reads, transactional batches, and conversion of errors."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 UNAVAILABLE: Final = "PROVENANCE_UNAVAILABLE"
 READ_ATTEMPTS: Final = 10
 READ_RETRY_SECONDS: Final = 30.0
-"""A failed read is not retried after this time: each reply that never arrives costs 10 s."""
+"""Time after which a failed read is not retried; each reply that never arrives takes 10 s of it."""
 FIRST_BACKOFF_SECONDS: Final = 0.01
 LONGEST_BACKOFF_SECONDS: Final = 2.0
 
@@ -42,16 +42,16 @@ _LEAST_THROTTLE_SECONDS: Final = 0.005
 _LOG = logs.get_logger("cosmos")
 
 type Operation = tuple[str, tuple[Any, ...], dict[str, Any]]
-"""An operation of a transactional batch, in the form of the SDK: kind, arguments, options."""
+"""Operation of a transactional batch, in the form of the SDK: kind, arguments, options."""
 
 
 @dataclass(slots=True)
 class CosmosUsage:
-    """Counters since the adapter was created.
+    """Counters of requests since the adapter was created.
 
     Attributes:
         requests: requests with a successful reply.
-        request_units: charge of these requests, and of failed ones whose reply states it.
+        request_units: charge of these requests, and of failed requests whose reply states a charge.
         read_retries: reads that were sent again.
         throttled: batches rejected with 429 and sent again.
         conflicts: batches rejected because another writer had changed the tip of the chain.
@@ -79,7 +79,7 @@ class ReadRetries:
     """Retry policy of one read: exponential backoff with full jitter.
 
     Args:
-        usage: counters.
+        usage: counters of requests.
     """
 
     def __init__(self, usage: CosmosUsage) -> None:
@@ -109,7 +109,7 @@ class ReadRetries:
 
 
 async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage) -> T:
-    """Return the result of a read, retried after transient failures.
+    """Send a read, with retries after transient failures, and return its result.
 
     Raises:
         WorkspaceError: UNAVAILABLE if no attempt succeeds.
@@ -135,10 +135,10 @@ async def send(
     The batch is sent again only after a rejection that guarantees that nothing was written.
 
     Args:
-        container: the target container.
+        container: container of the items.
         operations: up to 100 operations on one logical partition.
         partition: the partition key.
-        usage: counters.
+        usage: counters of requests.
         deadline: end of retries after throttling, on the monotonic clock.
 
     Raises:
@@ -182,7 +182,7 @@ def error_from_batch(error: Exception, usage: CosmosUsage) -> Exception:
 
 
 def throttle_delay(error: Exception) -> float | None:
-    """Return the seconds to wait before a throttled request is sent again; None if throttling is not the cause."""
+    """Return the seconds to wait before a throttled request is sent again; None if it was not throttled."""
     if isinstance(error, CosmosBatchOperationError):
         if error.status_code not in (HTTPStatus.TOO_MANY_REQUESTS, _RETRY_WITH):
             return None
@@ -206,9 +206,9 @@ def was_never_sent(error: Exception) -> bool:
     return isinstance(error, ClientAuthenticationError) or isinstance(error.__cause__, ClientConnectorError)
 
 
-def unavailable_error(reason: str = "does not answer at the moment; try again") -> WorkspaceError:
-    """Return the error of a request that wrote nothing."""
-    return WorkspaceError(Kind.UNAVAILABLE, UNAVAILABLE, f"The audit log {reason}.")
+def unavailable_error(detail: str = "The audit log does not respond; retry later.") -> WorkspaceError:
+    """Return the error of a request that failed and wrote nothing."""
+    return WorkspaceError(Kind.UNAVAILABLE, UNAVAILABLE, detail)
 
 
 def _read_retry_after(error: Exception) -> float:

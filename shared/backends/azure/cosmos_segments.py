@@ -1,6 +1,6 @@
-"""Reads of the records of one chain in Cosmos DB, across the partitions that hold them.
+"""Reads of a chain's records in Cosmos DB. A chain has several segments, each in one partition.
 
-Separate from ``cosmos_chain`` because it only reads, and needs neither heads nor appends.
+This module is separate from ``cosmos_chain``, because it needs neither head items nor appends.
 """
 
 from bisect import bisect_left
@@ -29,11 +29,11 @@ class RecordQuery:
     """Query for records of a partition, ordered by sequence.
 
     Attributes:
-        low: lowest sequence.
-        high: highest sequence.
-        conditions: SQL conditions joined with AND; they never contain text of a caller.
+        low: lowest sequence, inclusive.
+        high: highest sequence, inclusive.
+        conditions: SQL conditions, joined with AND; they never contain text from a caller.
         parameters: values of the parameters in the conditions.
-        fields: selected members of the items, including the id.
+        fields: members of the items to return, including the id.
         descending: newest first.
         page: number of items of a page.
     """
@@ -47,22 +47,22 @@ class RecordQuery:
     page: int = MAX_PAGE
 
     def restrict(self, low: int, high: int) -> "RecordQuery":
-        """Return the query restricted to a range of sequences."""
+        """Return a copy of the query that is restricted to a range of sequences."""
         return replace(self, low=max(low, self.low), high=min(high, self.high))
 
     def after(self, sequence: int) -> "RecordQuery":
-        """Return the query for the records after a sequence, in the query's order."""
+        """Return a copy of the query for the records that follow a sequence in the query's order."""
         return self.restrict(1, sequence - 1) if self.descending else self.restrict(sequence + 1, LAST_SEQUENCE)
 
     @property
     def text(self) -> str:
-        """The SQL text; the range of ids excludes the head."""
+        """SQL text of the query. Its range of ids excludes the head item."""
         order = "DESC" if self.descending else "ASC"
         return f"SELECT {self.fields} FROM c WHERE {self._build_condition} ORDER BY c.id {order}"  # noqa: S608  our own names
 
     @property
     def count_text(self) -> str:
-        """The SQL text that counts the matches."""
+        """SQL text that counts the matches of the query."""
         return f"SELECT VALUE COUNT(1) FROM c WHERE {self._build_condition}"  # noqa: S608  our own names
 
     @property
@@ -71,18 +71,18 @@ class RecordQuery:
 
     @property
     def sdk_parameters(self) -> list[dict[str, object]]:
-        """The parameters in the form of the SDK."""
+        """Parameters of the query in the form of the SDK."""
         bounds = (("@low", record_id(self.low)), ("@high", record_id(self.high)))
         return [{"name": name, "value": value} for name, value in (*bounds, *self.parameters)]
 
 
 class RecordPartition:
-    """The records of one segment.
+    """Records of one segment of a chain, in one Cosmos DB partition.
 
     Args:
-        container: the container of the chain.
-        key: the partition key.
-        usage: counters.
+        container: container of the chain.
+        key: partition key of the segment.
+        usage: counters of requests and request units.
     """
 
     def __init__(self, container: ContainerProxy, key: str, usage: CosmosUsage) -> None:
@@ -91,7 +91,7 @@ class RecordPartition:
         self._usage = usage
 
     async def items(self, query: RecordQuery) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the matching items in order; after a failure, the query resumes behind the last item."""
+        """Yield the matching items in order; after a failure, the query continues after the last item."""
         retries = ReadRetries(self._usage)
         while query.low <= query.high:
             try:
@@ -108,14 +108,14 @@ class RecordPartition:
                 return
 
     async def read_last_sequence(self) -> int:
-        """Return the highest sequence; 0 if there is no record."""
+        """Return the highest sequence of the segment's records; 0 if it has no record."""
         async with aclosing(self.items(RecordQuery(fields="c.id", descending=True, page=1))) as items:
             async for item in items:
                 return sequence_from_record_id(item["id"]) or 0
         return 0
 
     async def find_after_skipping(self, query: RecordQuery, count: int) -> int | None:
-        """Return the sequence of the match after the first ``count`` ones; None if there is none."""
+        """Return the sequence of match number ``count`` + 1; None if there are fewer matches."""
         while True:
             text = f"{query.text} OFFSET {min(int(count), _LARGEST_OFFSET)} LIMIT 1"
             found = await self._query_values(text, query)
@@ -124,11 +124,11 @@ class RecordPartition:
             sequence = sequence_from_record_id(found[0]["id"])
             if sequence is not None:
                 return sequence
-            # The id is not that of a record, although it sorts among those.
+            # The id is not a RecordID, although it sorts between RecordIDs.
             count += 1
 
     async def count(self, query: RecordQuery) -> int:
-        """Return the number of matches."""
+        """Return the number of matches of a query."""
         return int((await self._query_values(query.count_text, query))[0])
 
     async def _query_values(self, text: str, query: RecordQuery) -> list[Any]:
@@ -153,13 +153,13 @@ class RecordPartition:
 def query_from_filters(
     filters: Filters, *, descending: bool, page: int, to_stored: Callable[[str], str]
 ) -> RecordQuery:
-    """Return the query of a filtered scan.
+    """Build a query from filters.
 
     Args:
-        filters: filters by projected fields.
+        filters: conditions on the records.
         descending: newest first.
         page: number of items of a page.
-        to_stored: returns the stored form of a value.
+        to_stored: returns the value of a filter field as it is stored.
     """
     conditions: list[str] = []
     parameters: list[tuple[str, str]] = []
@@ -180,10 +180,10 @@ KNOWN_CHAINS: Final = 10_000
 
 
 class Segments:
-    """The segments of chains, found from the records alone, because heads are not trusted for reads.
+    """Finds the segments of chains by their records only, because reads do not trust head items.
 
-    The last sequence of a finished segment never changes and is cached. A record belongs to a segment if its sequence
-    is higher than the last one of the segment before; other records, which only a forger writes, are ignored.
+    The last sequence of a full segment never changes and is cached. A record belongs to a segment if its sequence is
+    higher than the last sequence of the previous segment. Other records, which only forgery writes, are ignored.
 
     Args:
         container: returns the container of a target.
@@ -198,10 +198,10 @@ class Segments:
     async def split_query(
         self, chain: ChainKey, query: RecordQuery
     ) -> AsyncIterator[tuple[RecordPartition, RecordQuery]]:
-        """Yield the partitions of a query in its order, with the part of the query for each.
+        """Yield the partitions that a query must read, in its order, each with the query for that partition.
 
-        The existence of another segment is checked before the last known one is read. Otherwise records that were
-        appended in between could be missed.
+        The existence of another segment is checked before the last known segment is read. Otherwise records that are
+        appended between these two steps could be missed.
         """
         if query.descending:
             lasts = await self._find_last_sequences(chain, query.high)
@@ -221,7 +221,7 @@ class Segments:
             low, index = max(low, lasts[index] + 1), index + 1
 
     async def _find_last_sequences(self, chain: ChainKey, sequence: int) -> list[int]:
-        """Return the last sequences of finished segments, as far as a sequence requires."""
+        """Return the last sequence of each full segment, up to the segment that contains ``sequence``."""
         lasts = self._lasts.get(chain, [])
         while not lasts or lasts[-1] < sequence:
             last = await self._find_last_sequence(chain, lasts)
@@ -234,13 +234,13 @@ class Segments:
         return lasts
 
     async def _find_last_sequence(self, chain: ChainKey, lasts: list[int]) -> int | None:
-        """Return the last sequence of the next segment; None while the segment after it has no record."""
+        """Return the last sequence of the next segment; None while that segment may still grow."""
         segment = len(lasts) + 1
         following = await (await self._open_partition(chain, segment + 1)).read_last_sequence()
         if not following:
             return None
         last = max(await (await self._open_partition(chain, segment)).read_last_sequence(), lasts[-1] if lasts else 0)
-        # A lower sequence in the following segment is a forgery.
+        # A lower sequence in the following segment is forged.
         return last if following > last else None
 
     async def _open_partition(self, chain: ChainKey, segment: int) -> RecordPartition:

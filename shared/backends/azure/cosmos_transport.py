@@ -11,10 +11,10 @@ from shared.observability.tracing import call_span, current_span_context, record
 
 
 def create_single_try_transport() -> AioHttpTransport:
-    """Return a transport that never repeats a request; requires a running event loop.
+    """Return a transport that never repeats a request; call it in a running event loop.
 
-    By default, aiohttp repeats a PUT or DELETE if a reused connection closes without a reply. The repetition would
-    conflict with its own first attempt (412) or find nothing (404).
+    By default, aiohttp repeats a PUT or DELETE if a reused connection closes without a reply. The second request would
+    conflict with the first one (412), or find that the item is already deleted (404).
     """
     session = aiohttp.ClientSession(
         trust_env=True,

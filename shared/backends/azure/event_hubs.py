@@ -23,7 +23,7 @@ _LOGGER = get_logger("event_hubs")
 
 
 class Producer(Protocol):
-    """The used part of the SDK's producer client for one hub."""
+    """Those methods of the SDK's producer client for one hub that the adapter uses."""
 
     async def create_batch(self, *, partition_key: str) -> Any:
         """Return an empty ``EventDataBatch``."""
@@ -42,9 +42,9 @@ class EventHubsSender:
     """The EventSender port over Event Hubs; one connection for each hub, opened on first use.
 
     Args:
-        namespace: fully qualified, for instance ``plant-a.servicebus.windows.net``.
+        namespace: fully qualified name of the namespace, for instance ``plant-a.servicebus.windows.net``.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
-        connect: returns the producer of a hub; for tests.
+        connect: replaces the connection to a hub, for tests.
         seconds: timeout of a send, including the connection.
     """
 
@@ -145,11 +145,11 @@ def _try_add(batch: Any, event: Any) -> bool:
 def _error_from_failure(error: Exception) -> WorkspaceError:
     if getattr(error, "error", None) == _BUSY:
         return WorkspaceError(
-            Kind.THROTTLED, "THROTTLED", "The event hub is busy; try again.", retryAfter=RETRY_AFTER_SECONDS
+            Kind.THROTTLED, "THROTTLED", "The event hub is busy; retry later.", retryAfter=RETRY_AFTER_SECONDS
         )
     return WorkspaceError(
         Kind.UNAVAILABLE,
         "TELEMETRY_HUB_UNAVAILABLE",
-        "The event hub cannot accept events at the moment; try again.",
+        "The event hub cannot accept events; retry later.",
         retryAfter=RETRY_AFTER_SECONDS,
     )

@@ -1,4 +1,4 @@
-"""The identity with which the app signs in to Azure services, and the timeouts of its token endpoint."""
+"""Identity with which the app signs in to Azure services."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ def app_identity(
     Args:
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
         connect_seconds: timeout of a connection to the token endpoint.
-        read_seconds: timeout of its reply.
+        read_seconds: timeout of a reply of the token endpoint.
     """
     # The import takes 0.2 s, which a start without Azure services does not need.
     from azure.identity.aio import DefaultAzureCredential  # noqa: PLC0415

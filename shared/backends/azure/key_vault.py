@@ -34,7 +34,7 @@ _LOG = logs.get_logger("key_vault")
 
 @dataclass(frozen=True, slots=True)
 class KeyVersion:
-    """An enabled version of a key.
+    """Enabled version of a key in Key Vault.
 
     Attributes:
         version: id of the version in the vault.
@@ -48,7 +48,7 @@ class KeyVersion:
 
 
 class Vault:
-    """A key vault, opened on first use.
+    """Azure Key Vault, opened on first use.
 
     Args:
         uri: address of the vault.
@@ -78,7 +78,7 @@ class Vault:
         """Return the enabled versions of a key, oldest first.
 
         Raises:
-            AzureError: the vault does not answer or has no such key.
+            AzureError: the vault does not respond, or has no key of this name.
             ValueError: the key is not a P-256 key.
         """
         with _trace_call("list versions"):
@@ -91,7 +91,7 @@ class Vault:
         """Return the ES256 signature of a message, r and s as 64 bytes.
 
         Raises:
-            AzureError: the vault does not answer or denies the signature.
+            AzureError: the vault does not respond, or denies the signature.
         """
         signer = self._signers.get((name, version))
         if signer is None:
@@ -102,10 +102,10 @@ class Vault:
             return (await signer.sign(SignatureAlgorithm.es256, digest)).signature
 
     async def check(self, name: str) -> None:
-        """Check that the vault has a key.
+        """Check that the vault has a key of this name.
 
         Raises:
-            AzureError: the vault does not answer or has no such key.
+            AzureError: the vault does not respond, or has no key of this name.
         """
         with _trace_call("get"):
             await self._open().get_key(name)
@@ -139,17 +139,17 @@ class Vault:
 
 
 async def call_vault[T](work: Callable[[], Awaitable[T]], code: str, key: str) -> T:
-    """Return the result of a call to the vault.
+    """Call the vault and return the result; convert a failure to an error of the service.
 
     Raises:
-        WorkspaceError: UNAVAILABLE with a code and the name of the key.
+        WorkspaceError: UNAVAILABLE with this code; its message contains the name of the key.
     """
     try:
         return await work()
     except (AzureError, OSError, TimeoutError, ValueError, asyncio.IncompleteReadError) as error:
         status = getattr(error, "status_code", None)
         _LOG.warning("the key vault does not answer", extra=logs.fields(error=type(error).__name__, status=status))
-        detail = f"{key} cannot be reached at the moment; try again"
+        detail = f"{key} cannot be reached; retry later."
         raise WorkspaceError(Kind.UNAVAILABLE, code, detail) from error
 
 

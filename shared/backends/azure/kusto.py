@@ -1,4 +1,4 @@
-"""Query engine over azure-kusto-data: Azure Data Explorer, or the embedded endpoint on the loopback address."""
+"""Query engine over the SDK azure-kusto-data: Azure Data Explorer, or its local emulator."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _POSITION = re.compile(r"\[line:position=(\d+):(\d+)\]")
 _SERVER_ERRORS = 500
 _SLICED_LEVELS = 3
-"""Levels of a reply that are parsed in slices: frames, rows of a frame, cells of a row."""
+"""Number of levels of a reply that are parsed in slices: frames, rows of a frame, cells of a row."""
 _MAX_RESULT_BYTES = 64 * 1024 * 1024
 _RESTRICTIONS = (
     "request_readonly",
@@ -64,19 +64,19 @@ _READ_ONLY = ("request_readonly", "NotReadOnly", "read-only", "E_QUERY_NOT_READ_
 
 
 class _WorkerParsedReply(aiohttp.ClientResponse):
-    """A reply whose JSON is parsed in a worker thread, because a result may have 64 MiB."""
+    """HTTP reply whose JSON is parsed in a worker thread, because a result may have 64 MiB."""
 
     async def json(self, **_: Any) -> Any:
-        """Return the JSON value of the body; None for an empty body."""
+        """Parse the body as JSON; return None for an empty body."""
         text = await self.text()
         with pause_garbage_collection(len(text)):
             return await run_in_worker(len(text), loads_in_slices, text, _SLICED_LEVELS) if text.strip() else None
 
 
 class _StrictKustoClient(KustoClient):
-    """The SDK's client, which also raises the failures in the DataSetCompletion frame and parses replies in threads.
+    """Client of the SDK that raises a failure that the engine reports in the frame DataSetCompletion.
 
-    The SDK looks at tables only, so that it returns a failure in that frame as success.
+    The SDK ignores this frame and would return such a reply as a success. Replies are parsed in worker threads.
     """
 
     def __init__(self, connection: KustoConnectionStringBuilder) -> None:
@@ -104,10 +104,10 @@ class KustoEngine:
     """The QueryEngine port.
 
     Args:
-        uri: address of the cluster, or of the embedded endpoint.
+        uri: address of the cluster, or of the local emulator.
         database: name of the database.
         identity_client_id: client id of the user-assigned identity; empty for the system-assigned identity.
-        margin_seconds: added to a query's timeout for sign-in, connection and transfer of the result.
+        margin_seconds: time that is added to a query's timeout for sign-in, connection and transfer of the result.
     """
 
     def __init__(
@@ -128,7 +128,8 @@ class KustoEngine:
             table = reply.primary_results[0]
             _reject_partial(reply, table.raw_rows)
         except KustoThrottlingError as error:
-            raise WorkspaceError(Kind.THROTTLED, "THROTTLED", "The query engine is busy.", retryAfter=5) from error
+            detail = "The query engine is busy; retry later."
+            raise WorkspaceError(Kind.THROTTLED, "THROTTLED", detail, retryAfter=5) from error
         except KustoServiceError as error:
             _raise_failure(error, query)
         except TimeoutError as error:
@@ -251,7 +252,7 @@ def _raise_failure(error: KustoServiceError, query: EngineQuery) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class _EngineFailure:
-    """A failure reported by the engine; status 200 means a failure within a successful reply."""
+    """Failure that the engine reports. Its status is 200 if the failure is part of a successful HTTP reply."""
 
     code: str
     message: str
@@ -260,7 +261,7 @@ class _EngineFailure:
 
     @property
     def is_caused_by_query(self) -> bool:
-        """Whether the query itself is the cause, and not missing access rights of this service."""
+        """True if the query is the cause of the failure, and not missing access rights of this service."""
         denied = self.code.startswith(("Forbidden", "Unauthorized")) or self.status == HTTPStatus.UNAUTHORIZED
         refused = self.status == HTTPStatus.OK or HTTPStatus.BAD_REQUEST <= self.status < _SERVER_ERRORS
         return refused and self.permanent and not denied
@@ -302,5 +303,5 @@ def _timeout_error(query: EngineQuery) -> WorkspaceError:
 
 def _unavailable_error() -> WorkspaceError:
     return WorkspaceError(
-        Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine does not reply.", retryAfter=5
+        Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine does not respond; retry later.", retryAfter=5
     )

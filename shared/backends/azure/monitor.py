@@ -6,7 +6,7 @@ from typing import Any
 from shared.observability import exporters, logs
 
 DELAY_SECONDS = 5.0
-"""By then, the requests that waited for this instance are answered. Earlier traces are not exported."""
+"""Delay after which the requests that waited for this instance are answered. Earlier traces are not exported."""
 
 _LOG = logs.get_logger("monitor")
 

@@ -1,7 +1,7 @@
 """Signing keys in Key Vault: for access tokens and for checkpoints.
 
-A key rotates by a new version. The enabled versions are read from the vault every :data:`FRESH_SECONDS`; while the
-vault cannot be reached, the versions read last stay in use.
+To rotate a key, create a new version of it in the vault. The enabled versions are read every :data:`FRESH_SECONDS`.
+While the vault cannot be reached, the versions that were read last remain in use.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from shared.observability import logs
 from shared.timestamps import now
 
 SETTLING: Final = timedelta(hours=1)
-"""How long a new version is only published before it signs: by then, verifiers that cache public keys know it."""
+"""Time for which a new version is published before it signs, so that verifiers with cached public keys know it."""
 
 OUTLIVED: Final = timedelta(minutes=MAX_MINUTES) + timedelta(hours=1)
-"""How long a version is published after its successor began to sign: by then, its last token has expired."""
+"""Time for which a version is published after its successor began to sign; then its last token has expired."""
 
 FRESH_SECONDS: Final = 300.0
 _TOKEN_KEY: Final = "the key that signs tokens"  # noqa: S105  part of error messages
@@ -34,7 +34,7 @@ _LOG = logs.get_logger("key_vault")
 class VaultSigningKey:
     """The SigningKey port over a key of a vault.
 
-    After a version is disabled in the vault, every instance stops to sign and to verify with it within
+    After a version is disabled in the vault, every instance stops using it within
     :data:`FRESH_SECONDS`.
 
     Args:
@@ -93,13 +93,16 @@ class VaultSigningKey:
 
 
 def signing_version(versions: Sequence[KeyVersion], at: datetime) -> KeyVersion:
-    """Return the version that signs: the newest that was published long enough, else the oldest."""
+    """Return the version that signs: the newest that is published long enough for all verifiers to know it.
+
+    If none is, the oldest version signs.
+    """
     settled = [version for version in versions if version.created_at + SETTLING <= at]
     return settled[-1] if settled else versions[0]
 
 
 def published_versions(versions: Sequence[KeyVersion], at: datetime) -> list[KeyVersion]:
-    """Return the versions, oldest first, without those whose successor has signed for longer than a token lives."""
+    """Return the versions whose tokens may still be valid, oldest first."""
     successors = [*versions[1:], None]
     return [
         version
@@ -115,7 +118,7 @@ class VaultNoteSigner:
 
     Args:
         vault: the vault that holds the key.
-        key: name of the key, whose oldest enabled version signs, or ``name/version``.
+        key: ``name/version`` of the key that signs; or its name only, then the oldest enabled version signs.
     """
 
     def __init__(self, vault: Vault, key: str) -> None:
@@ -169,4 +172,5 @@ def _to_spki(version: KeyVersion) -> bytes:
 
 
 def _no_enabled_version_error() -> WorkspaceError:
-    return WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", f"{_NOTE_KEY} has no matching enabled version")
+    detail = f"The configured version of {_NOTE_KEY} is missing or disabled in Key Vault; enable or replace it."
+    return WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail)

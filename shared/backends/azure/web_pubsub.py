@@ -1,6 +1,6 @@
-"""Message service over azure-messaging-webpubsubservice: Azure Web PubSub, or its local emulator.
+"""Message service for live streams over the SDK azure-messaging-webpubsubservice: Azure Web PubSub, or its emulator.
 
-The emulator uses the same protocol; the adapter has never run against Azure.
+The adapter has never run against Azure.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _GONE = 404
 
 
 class WebPubSubClient(Protocol):
-    """The used part of the SDK's client for one hub."""
+    """Those methods of the SDK's client for one hub that the adapter uses."""
 
     async def send_to_group(self, group: str, message: Any, *, content_type: str) -> None:
         """Send a message to a group."""
@@ -45,7 +45,7 @@ class WebPubSubClient(Protocol):
         ...
 
     async def group_exists(self, group: str) -> bool:
-        """Return whether a group has a connection."""
+        """Return whether a group has at least one connection."""
         ...
 
     async def close_connection(self, connection_id: str, *, reason: str) -> None:
@@ -66,14 +66,14 @@ class WebPubSubClient(Protocol):
 
 
 class WebPubSub:
-    """The MessageService port.
+    """The MessageService port over Web PubSub.
 
     Args:
         endpoint: address of the service; empty if the deployment has none.
         hub: name of the hub.
-        access_key: key that signs calls; empty to sign in with the app's identity.
+        access_key: key that signs requests; empty to sign in with the app's identity.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
-        seconds: timeout of a call, and of each page of a list.
+        seconds: timeout of a request, and of each page of a list.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class WebPubSub:
             await self._with_timeout(self._open().send_to_group(group, text, content_type="text/plain"))
 
     async def send(self, connection_id: str, text: bytes) -> None:
-        """Send one text message to a connection; see ``publish`` for the bytes."""
+        """Send one text message to a connection."""
         with _convert_errors():
             await self._with_timeout(self._open().send_to_connection(connection_id, text, content_type="text/plain"))
 
@@ -174,20 +174,20 @@ class WebPubSub:
 
 
 def _create_key_policy(access_key: str) -> Any:
-    """Return the policy that signs calls with an access key; a token is reused for half of its lifetime."""
+    """Create the policy that signs requests with an access key; a token is reused for half of its lifetime."""
     import jwt  # noqa: PLC0415  see _connect
     from azure.core.pipeline import PipelineRequest  # noqa: PLC0415  see _connect
     from azure.core.pipeline.policies import SansIOHTTPPolicy  # noqa: PLC0415  see _connect
     from yarl import URL  # noqa: PLC0415  see _connect
 
     class KeyPolicy(SansIOHTTPPolicy[Any, Any]):
-        """Adds ``Authorization`` with a token for the call's URL (HS256 over the key)."""
+        """Adds the header ``Authorization`` with a token for the URL of the request, signed with HS256."""
 
         def __init__(self) -> None:
             self._tokens: dict[str, tuple[float, str]] = {}
 
         def on_request(self, request: PipelineRequest[Any]) -> None:
-            """Sign a call."""
+            """Add the header to a request."""
             url, moment = request.http_request.url, time.monotonic()
             until, header = self._tokens.get(url, (0.0, ""))
             if moment >= until:
@@ -216,12 +216,10 @@ def _convert_errors() -> Iterator[None]:
             return
         _LOGGER.warning("the message service rejected a call", extra=fields(status=status))
         if status >= _SERVER_ERROR or status == _THROTTLED:
-            raise _unavailable_error("The message service does not answer.") from error
-        raise WorkspaceError(
-            Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service rejected the request."
-        ) from error
+            raise _unavailable_error("Azure Web PubSub does not respond; retry later.") from error
+        raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "Azure Web PubSub rejected the request.") from error
     except (AzureError, OSError, TimeoutError) as error:
-        raise _unavailable_error("The message service does not answer.") from error
+        raise _unavailable_error("Azure Web PubSub does not respond; retry later.") from error
 
 
 def _unavailable_error(detail: str) -> WorkspaceError:

@@ -1,4 +1,4 @@
-"""Blobs as files of a folder."""
+"""Blob store of the embedded backend: each blob is a file in a folder."""
 
 import asyncio
 import contextlib
@@ -29,8 +29,8 @@ class FolderBlobStore:
     """The BlobStore port over a folder; several processes may use one.
 
     Args:
-        folder: folder of the container, created on first use; both have the same name.
-        links: creates the links that the local host serves.
+        folder: folder of the container, created on first use. Its name is the name of the container.
+        links: creates links to files, which the local host serves.
     """
 
     def __init__(self, folder: Path, links: FileLinks) -> None:
@@ -131,7 +131,7 @@ def _is_segment(text: str) -> bool:
 
 
 def _list_blobs(folder: Path, above: str, prefix: str) -> Iterator[Blob]:
-    """Yield the blobs below a folder that match a prefix; folders sort by their name with a slash at the end."""
+    """Yield the blobs below a folder whose names begin with a prefix, in order of their full names."""
     try:
         with os.scandir(folder) as scanned:
             entries = [(f"{above}{each.name}/" if each.is_dir() else f"{above}{each.name}", each) for each in scanned]
@@ -161,7 +161,7 @@ def _remove(paths: Collection[Path]) -> None:
 
 
 def _remove_drafts(drafts: Path) -> None:
-    """Delete files abandoned after a power cut; those of other processes are newer."""
+    """Delete unfinished files that are so old that their process has ended. Newer ones may be in use."""
     before = time.time() - _DRAFT_SECONDS
     for draft in drafts.glob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -181,5 +181,5 @@ async def _convert_errors[T](work: Callable[[], T]) -> T:
     except FileNotFoundError:
         raise
     except OSError as error:
-        detail = "the store of cold data does not answer at the moment; try again"
+        detail = "The store of cold data does not respond; retry later."
         raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail) from error

@@ -1,4 +1,4 @@
-"""The catalog in SQLite: items, their version, and the outbox of audit events."""
+"""Catalog in SQLite: its items, its version, and the audit events that are not yet appended."""
 
 import json
 import sqlite3
@@ -28,7 +28,7 @@ class SqliteCatalogStore:
     """The CatalogStore port over a SQLite file.
 
     Args:
-        database: the file, opened with :data:`SCHEMA` among its statements.
+        database: open database whose schema statements include :data:`SCHEMA`.
     """
 
     def __init__(self, database: SqliteDatabase) -> None:
@@ -51,7 +51,9 @@ class SqliteCatalogStore:
     ) -> int:
         def work(connection: sqlite3.Connection) -> int:
             if _read_version(connection) != expected_version:
-                raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog was changed by someone else")
+                raise WorkspaceError(
+                    Kind.CONFLICT, "CATALOG_CHANGED", "The catalog has changed since it was read; read it again."
+                )
             connection.executemany(
                 "INSERT OR REPLACE INTO catalog_items VALUES (?,?,?,?,?,?,?)", map(_item_to_row, puts)
             )

@@ -1,4 +1,4 @@
-"""Signed checkpoints as create-only files; the content is on disk before the name."""
+"""Signed checkpoints in files. A file gets its name after its content is on disk, and is never changed."""
 
 import asyncio
 import os
@@ -21,8 +21,8 @@ class FileCheckpointStore:
     """The CheckpointStore port over a folder.
 
     Args:
-        folder: created on first use. Each chain has a subfolder, which has subfolders for each million and thousand of
-            sizes, so that the newest note is found without a list of all notes.
+        folder: folder of the files, created on first use. Each chain has a subfolder with subfolders by millions and
+            thousands of the checkpoint's size, so that the newest checkpoint is found without a list of all.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -70,12 +70,12 @@ async def _convert_errors[T](work: Callable[[], T]) -> T:
     try:
         return await asyncio.to_thread(work)
     except OSError as error:
-        detail = "the checkpoints cannot be reached at the moment; try again"
+        detail = "The checkpoints cannot be read or written; retry later."
         raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error
 
 
 def _list_names_descending(folder: Path, digits: int) -> list[str]:
-    """Return the names with this number of digits, highest first."""
+    """Return the names in a folder that consist of this number of digits, highest first."""
     try:
         names = os.listdir(folder)  # noqa: PTH208  names alone
     except (FileNotFoundError, NotADirectoryError):

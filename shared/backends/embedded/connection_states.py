@@ -29,7 +29,7 @@ class SqliteConnectionStates:
     """The ConnectionStateStore port over one SQLite file that several processes may use.
 
     Args:
-        path: the file; it may contain other tables.
+        path: the SQLite file; it may contain other tables.
     """
 
     def __init__(self, path: Path) -> None:

@@ -42,7 +42,7 @@ _INSERT_KEY = "INSERT INTO api_keys VALUES (?,?,?,?,?,?,?,?,?,?)"
 
 
 class SqliteCredentialStore:
-    """The CredentialStore port over SQLite; timestamps are fixed-width text, so that text order is time order."""
+    """The CredentialStore port over SQLite. Timestamps are text of fixed width, which sorts by time."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database

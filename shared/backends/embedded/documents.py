@@ -1,4 +1,4 @@
-"""Document-store accounts in SQLite: one file for every store, its containers and their documents."""
+"""Documents of all document stores in one SQLite file, with their containers."""
 
 import json
 import secrets
@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS documents (
 );
 """
 PAGE_BYTES: Final = 8 * 1024 * 1024
-"""A page ends after the document that exceeds this size, even below the requested limit."""
+"""Size in bytes after which a page of documents ends, even if it has fewer documents than requested."""
 
 _BY_KEY: Final = "store = ? AND database = ? AND container = ? AND partition_key = ? AND id = ?"
 _ETAG_BYTES: Final = 8
@@ -50,10 +50,12 @@ type ListDeclared = Callable[[DatabasePlace], Awaitable[Iterable[AccountContaine
 
 
 class DocumentFile:
-    """The file of the accounts, opened once for reads and once for writes, so that neither waits for the other.
+    """SQLite file with the documents of all database accounts.
+
+    It has one connection for reads and one for writes, so that reads do not wait for writes.
 
     Args:
-        folder: folder of the file.
+        folder: folder that contains the file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,10 +70,10 @@ class DocumentFile:
 
 
 class SqliteContainerStore:
-    """The ContainerStore port over SQLite; declared containers are created at their first use.
+    """The ContainerStore port over SQLite; containers that the workspace declares are created on first use.
 
     Args:
-        file: the file of the accounts.
+        file: SQLite file with the documents of all database accounts.
         list_declared: returns the containers that the workspace declares.
     """
 
@@ -104,7 +106,7 @@ class SqliteDocumentStore:
     """The DocumentStore port over SQLite.
 
     Args:
-        file: the file of the accounts.
+        file: SQLite file with the documents of all database accounts.
     """
 
     def __init__(self, file: DocumentFile) -> None:
@@ -216,5 +218,5 @@ def _parse_position(after: str) -> tuple[str, str]:
     try:
         partition, document_id = json.loads(after)
     except ValueError:
-        raise invalid(FIELD, "is not one that this list gave") from None
+        raise invalid(FIELD, "does not belong to this list") from None
     return str(partition), str(document_id)

@@ -1,4 +1,4 @@
-"""Files that are complete or absent, even after a power cut."""
+"""Creation of files that are either complete or missing, even after a power cut."""
 
 import os
 import uuid
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def create(path: Path, draft: Path, top: Path) -> bool:
-    """Give a draft its final name unless that name exists; return whether it did. The draft is deleted.
+    """Create a file from a draft unless the file exists; return whether it was created. The draft is deleted.
 
     Args:
-        path: the final name.
-        draft: a file returned by :func:`write_draft`.
-        top: a folder above the path; new folders below it are flushed to disk.
+        path: path of the new file.
+        draft: file from :func:`write_draft`.
+        top: folder above the path; folders below it, which may be new, are flushed to disk.
     """
     try:
         # Creating a hard link is atomic, and the content is on disk already.
@@ -25,7 +25,7 @@ def create(path: Path, draft: Path, top: Path) -> bool:
 
 
 def write_draft(path: Path, content: bytes, mode: int = 0o644) -> Path:
-    """Write a new file with a random name next to a path, flush it to disk, and return it."""
+    """Write a draft: a new file with a random name next to ``path``. Flush it to disk, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -37,7 +37,7 @@ def write_draft(path: Path, content: bytes, mode: int = 0o644) -> Path:
 
 
 def sync_folders(path: Path, top: Path) -> None:
-    """Flush to disk the folders from a path up to a folder above it."""
+    """Flush the folders that contain a path to disk, up to the folder ``top``."""
     for folder in path.parents:
         _sync(folder)
         if folder == top:

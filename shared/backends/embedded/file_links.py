@@ -16,13 +16,13 @@ _EXPIRY, _FILE, _SIGNATURE = "exp", "file", "sig"
 
 @dataclass(frozen=True, slots=True)
 class FileLink:
-    """Content of a link.
+    """Content of a signed link to a file.
 
     Attributes:
         container: container of the blob.
         name: name of the blob in its container.
         file_name: file name for browsers.
-        expires_at: end of the link, UTC, in whole seconds.
+        expires_at: time in UTC, in whole seconds, after which the link is invalid.
     """
 
     container: str
@@ -32,11 +32,11 @@ class FileLink:
 
 
 class FileLinks:
-    """Creates and verifies links.
+    """Creates and verifies signed links to files.
 
     Args:
         base_url: the address, without a path, at which the local host serves files.
-        key_file: file of the key, created on first use; only its owner can read it.
+        key_file: file of the key that signs links, created on first use; only its owner can read it.
     """
 
     def __init__(self, base_url: str, key_file: Path) -> None:
@@ -45,18 +45,18 @@ class FileLinks:
         self._key = b""
 
     def create(self, link: FileLink) -> str:
-        """Return the URL of a link; reads the key file on first use."""
+        """Return the URL of a link."""
         values = {_EXPIRY: str(int(link.expires_at.timestamp())), _FILE: link.file_name}
         query = urlencode({**values, _SIGNATURE: self._compute_signature(link)})
         return f"{self._base_url}{PATH}{quote(link.container, safe='')}/{quote(link.name)}?{query}"
 
     def read(self, container: str, name: str, query: Mapping[str, str]) -> FileLink | None:
-        """Return the link of a URL, even if it has expired; None if its signature is invalid.
+        """Parse the link of a request, which may have expired; return None if its signature is invalid.
 
         Args:
-            container: the first segment of the path below ``/files/``, decoded.
-            name: the rest of the path, decoded.
-            query: the query parameters, decoded.
+            container: first segment of the path below ``/files/``, decoded.
+            name: rest of the path, decoded.
+            query: query parameters, decoded.
         """
         expiry, signature = query.get(_EXPIRY, ""), query.get(_SIGNATURE, "")
         try:

@@ -29,7 +29,7 @@ _LOGGER = logging.getLogger(__name__)
 
 RETRY_AFTER_SECONDS = 1
 MAX_READ_BYTES = 16 * 1024 * 1024
-"""A read ends at this size of the bodies, which limits the memory for large events."""
+"""Total size of events in bytes after which a read ends, to limit its memory."""
 
 _BUSY_TIMEOUT_MS = 5_000
 _TRIM_CHUNK = 5_000
@@ -37,16 +37,16 @@ _TRIM_CHUNK = 5_000
 
 @dataclass(slots=True)
 class _Send:
-    """A call of ``send`` that waits for its commit, with its rows by (hub, partition)."""
+    """Call of ``send`` that waits for its commit; its rows are grouped by hub and partition."""
 
     rows: Mapping[tuple[str, str], list[tuple[str, str, bytes]]]
     done: "asyncio.Future[None]"
 
 
 class HubWriter:
-    """The EventSender port over one file, with group commit: sends that arrive during a commit share the next one.
+    """The EventSender port over one SQLite file, to which several processes may append.
 
-    Several processes may append to the same file.
+    Sends that arrive during a commit share the next commit.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,7 +60,7 @@ class HubWriter:
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hub-writer")
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
-        """Append all messages or none; they are on disk on return.
+        """Append messages to a hub, all or none; return when they are on disk.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``TELEMETRY_HUB_UNAVAILABLE`` if the disk is full, or the file is locked or
@@ -122,7 +122,7 @@ class HubWriter:
             )
 
     def _reserve(self, connection: sqlite3.Connection, place: tuple[str, str], count: int) -> int:
-        """Reserve sequence numbers of a partition and return the last of them."""
+        """Reserve the next ``count`` sequence numbers of a partition, and return the last of them."""
         if place not in self._ids:
             connection.execute("INSERT OR IGNORE INTO partitions (hub, partition) VALUES (?, ?)", place)
         partition_id, last = connection.execute(
@@ -147,12 +147,12 @@ class HubWriter:
 
 
 class StoredEvent(NamedTuple):
-    """A row of the table of events.
+    """Event as a row of the hub's file.
 
     Attributes:
         sequence_number: sequence number in the partition.
-        enqueued: microseconds since 1970.
-        partition_key: partition key of the sender.
+        enqueued: time of the append, in microseconds since 1970.
+        partition_key: partition key that the sender chose.
         properties: application properties as JSON text.
         body: bytes of the event.
     """
@@ -165,7 +165,7 @@ class StoredEvent(NamedTuple):
 
 
 class HubReader:
-    """Synchronous reader of the hubs of one file and of the offsets of consumer groups, for one thread at a time.
+    """Reader of the hubs of one file, and of the offsets of consumer groups. Only one thread may use it at a time.
 
     Every method may raise ``sqlite3.Error``, for instance if the file is locked for 30 s or the disk is full.
     """
@@ -182,11 +182,11 @@ class HubReader:
         return tuple(str(number) for number in range(PARTITIONS))
 
     def read(self, hub: str, partition: str, after: int, limit: int) -> list[HubEvent]:
-        """Return up to ``limit`` events with a sequence number above ``after``, ascending, of about 16 MB at most."""
+        """Return the next events of a partition after a sequence number: at most ``limit``, and about 16 MB."""
         return [_event_from_row(row, partition) for row in self.read_rows(hub, partition, after, limit)]
 
     def read_rows(self, hub: str, partition: str, after: int, limit: int) -> list[StoredEvent]:
-        """Return the same events as rows of the file."""
+        """Return the same events as :meth:`read`, as rows of the file."""
         partition_id = self._find_partition_id(hub, partition)
         if partition_id is None:
             return []
@@ -206,7 +206,7 @@ class HubReader:
         return events
 
     def last_sequence_number(self, hub: str, partition: str) -> int:
-        """Return the sequence number of the newest event of the partition; 0 if there was none."""
+        """Return the sequence number of the newest event that a partition ever had; 0 if it never had one."""
         row = self._connection.execute(
             "SELECT last_sequence FROM partitions WHERE hub = ? AND partition = ?", (hub, partition)
         ).fetchone()
@@ -266,7 +266,7 @@ class HubReader:
         return self._delete(first, newer[0] - 1 if newer else last)
 
     def _delete(self, first: int, last: int) -> int:
-        """Delete a range of ids in chunks, so that senders do not wait long for the file."""
+        """Delete the events of a range of ids in chunks, so that senders do not wait long for the file."""
         deleted = 0
         while True:
             count = self._connection.execute(
@@ -332,6 +332,6 @@ def _unavailable_error() -> WorkspaceError:
     return WorkspaceError(
         Kind.UNAVAILABLE,
         "TELEMETRY_HUB_UNAVAILABLE",
-        "The event hub cannot accept events at the moment; try again.",
+        "The event hub cannot accept events; retry later.",
         retryAfter=RETRY_AFTER_SECONDS,
     )

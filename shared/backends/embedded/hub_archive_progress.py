@@ -21,10 +21,10 @@ _LOGGER = get_logger("hub_arrivals")
 
 
 class HubArchiveProgress:
-    """The ArchiveProgress port over a hub's file; any process may be the reader of the hub.
+    """The ArchiveProgress port over the file of the embedded event hub; another process may do the archiving.
 
     Args:
-        path: the file.
+        path: file of the embedded event hub.
     """
 
     def __init__(self, path: Path) -> None:
@@ -34,7 +34,7 @@ class HubArchiveProgress:
         ends = time.monotonic() + seconds
         try:
             for hub, group in PATH_TO_ARCHIVE:
-                # A hub has all messages from the hub before it only after that one was read.
+                # A hub contains all messages of the previous hub only after the previous hub was read completely.
                 target = await self._read(partial(_read_last_numbers, hub))
                 while not await self._read(partial(_has_read, hub, group, target)):
                     if time.monotonic() >= ends:

@@ -8,7 +8,7 @@ from pathlib import Path
 from shared.backends.embedded.sqlite import connect
 
 PARTITIONS = 2
-"""Number of partitions of every hub; it must not change, because each key belongs to one partition of a file."""
+"""Number of partitions of every hub. It must not change: the events of a key would move to another partition."""
 
 _SEQUENCE_BITS = 48
 _MICROSECOND = timedelta(microseconds=1)
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS offsets (
 
 
 def open_hub(path: Path) -> sqlite3.Connection:
-    """Open the file, create missing folders and tables, and return the connection; the caller closes it."""
+    """Open the file of an event hub, and create missing folders and tables; the caller closes the connection."""
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = connect(path)
     try:
@@ -45,25 +45,25 @@ def open_hub(path: Path) -> sqlite3.Connection:
 
 
 def partition_for_key(partition_key: str) -> str:
-    """Return the id of the partition of a key; it is the same in all processes and releases."""
+    """Return the id of the partition for a partition key; it is the same in all processes and releases."""
     return str(zlib.crc32(partition_key.encode()) % PARTITIONS)
 
 
 def to_event_id(partition_id: int, sequence_number: int) -> int:
-    """Return the id of an event in the file."""
+    """Combine the id of a partition and a sequence number to the id of an event in the file."""
     return (partition_id << _SEQUENCE_BITS) + sequence_number
 
 
 def sequence_from_event_id(identifier: int) -> int:
-    """Return the sequence number in the id of an event."""
+    """Return the sequence number that the id of an event contains."""
     return identifier & ((1 << _SEQUENCE_BITS) - 1)
 
 
 def to_microseconds(instant: datetime) -> int:
-    """Return a time as microseconds since 1970."""
+    """Convert a time to microseconds since 1970."""
     return (instant - _EPOCH) // _MICROSECOND
 
 
 def instant_from_microseconds(number: int) -> datetime:
-    """Return the UTC time of a number of microseconds since 1970."""
+    """Convert microseconds since 1970 to a time in UTC."""
     return _EPOCH + number * _MICROSECOND

@@ -1,6 +1,6 @@
 """Keys and secrets in files that only their owner can read.
 
-Each file is created on first use. If several processes do so at once, one of them creates it and the others read it.
+Each file is created on first use. If several processes try at the same time, one creates it and the others read it.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ _LOG = logs.get_logger("provenance")
 
 
 class FileSecret:
-    """Random bytes in a file; a call returns them.
+    """Secret in a file: random bytes, which a call of the object returns.
 
     Args:
-        path: the file.
+        path: file of the secret.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,7 +48,7 @@ class FileSigningKey:
     """The SigningKey port over a PEM file.
 
     Args:
-        path: the file.
+        path: file of the private key.
     """
 
     def __init__(self, path: Path) -> None:
@@ -73,12 +73,13 @@ class FileSigningKey:
 class FileNoteSigner:
     """The NoteSigner port over a PEM file.
 
-    The public key of each key that ever signed is stored in a folder next to the file, so that the notes of a replaced
-    key can still be verified. All processes notice a replaced file at their next signature.
+    Each public key is stored in a folder next to the file before its first signature, so that the checkpoints of a
+    replaced key can still be verified. Every process notices a replaced file at its next signature.
 
     Args:
-        path: the file.
-        notes: folder of the checkpoints; while it contains any, a missing key file is an error and is not created.
+        path: file of the private key.
+        notes: folder of the checkpoints. If it contains checkpoints, a missing key file is an error; otherwise the file
+            is created.
     """
 
     def __init__(self, path: Path, notes: Path) -> None:
@@ -102,7 +103,7 @@ class FileNoteSigner:
         try:
             current = _to_spki(self._load_current_key().public_key())
         except WorkspaceError:
-            # Existing notes can be verified although the signing key is missing.
+            # Existing checkpoints can be verified although the signing key is missing.
             if published:
                 return published
             raise
@@ -133,7 +134,7 @@ class FileNoteSigner:
 
 
 def load_or_create_secret(path: Path) -> bytes:
-    """Return the random bytes of a file, created if it does not exist."""
+    """Return the secret of a file; create the file with random bytes if it does not exist."""
     if not path.exists():
         draft = durable_files.write_draft(path, secrets.token_bytes(_SECRET_BYTES), 0o600)
         durable_files.create(path, draft, path.parent)
@@ -141,7 +142,7 @@ def load_or_create_secret(path: Path) -> bytes:
 
 
 def load_private(path: Path) -> ec.EllipticCurvePrivateKey:
-    """Return the key of a PEM file.
+    """Load the private key of a PEM file.
 
     Raises:
         ValueError: the file does not contain a P-256 private key.
@@ -157,7 +158,7 @@ def load_private(path: Path) -> ec.EllipticCurvePrivateKey:
 
 
 def create_private(path: Path) -> None:
-    """Create a key in a PEM file unless the file exists."""
+    """Create a PEM file with a new private key, unless the file exists."""
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -165,9 +166,9 @@ def create_private(path: Path) -> None:
 
 
 def rotate(path: Path) -> str:
-    """Replace the key that signs checkpoints by a new one, and return the first digits of its SHA-256.
+    """Replace the key that signs checkpoints by a new one, and return the start of the SHA-256 of its public key.
 
-    The public keys of both are on disk before the replacement, so that notes of either can be verified at any time.
+    Both public keys are on disk before the replacement, so that checkpoints of either key can always be verified.
 
     Raises:
         ValueError: the file does not contain a P-256 private key.
@@ -186,12 +187,12 @@ def rotate(path: Path) -> str:
 
 
 def public_key_folder(path: Path) -> Path:
-    """Return the folder of the public keys that belong to a key file."""
+    """Return the folder for the public keys of a key file, including retired ones."""
     return path.with_name(f"{path.stem}s")
 
 
 def publish(path: Path, key: ec.EllipticCurvePublicKey) -> None:
-    """Store a public key in the folder that belongs to a key file."""
+    """Store a public key in the folder for the public keys of a key file."""
     target = public_key_folder(path) / f"{_build_name(key)}.pem"
     if not target.exists():
         pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
@@ -210,7 +211,7 @@ def _sign(key: ec.EllipticCurvePrivateKey, message: bytes) -> bytes:
 
 
 def _read_public(path: Path) -> bytes:
-    """Return the public key of a file; empty if the file does not contain one."""
+    """Read the public key of a file; return empty bytes if the file does not contain one."""
     try:
         key = serialization.load_pem_public_key(path.read_bytes())
     except (OSError, ValueError):

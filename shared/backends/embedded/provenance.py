@@ -1,4 +1,4 @@
-"""Audit chains in SQLite: create-only rows and one head row for each chain, shared by several processes."""
+"""Audit chains in SQLite: rows that are never changed, and one head row for each chain."""
 
 import asyncio
 import itertools
@@ -55,7 +55,7 @@ CHANGED = (
     "SELECT chain, target, scope, sequence, hash, timestamp FROM chains WHERE (timestamp, chain) > (?, ?) "
     "ORDER BY timestamp, chain LIMIT ?"
 )
-"""Heads of chains that changed since a time; a head that changes while pages are read appears again later."""
+"""Query for the head rows that changed since a time; a head that changes while pages are read is returned again."""
 
 _TARGETS = frozenset(map(str, Target))
 _RECORDS_BY = {Lookup.APPEND_ID: "append_id", Lookup.AMENDMENT_ID: "amendment_id"}
@@ -65,7 +65,7 @@ class SqliteChainStore:
     """The ChainStore port over a SQLite file; reads and writes do not block each other.
 
     Args:
-        path: the file, created on first use.
+        path: the SQLite file, created on first use.
     """
 
     max_batch_records = 500
@@ -76,7 +76,7 @@ class SqliteChainStore:
         self._has_verifier = False
         self._writing = SqliteDatabase(path, SCHEMA)
         self._reading = SqliteDatabase(path, SCHEMA)
-        # A separate database, so that queries do not wait for verifications.
+        # A separate connection, so that queries do not wait for verifications.
         self._verifying = SqliteDatabase(path, SCHEMA)
 
     def weight(self, canonical: bytes) -> int:
@@ -100,10 +100,10 @@ class SqliteChainStore:
             except sqlite3.IntegrityError as error:
                 if find_misplaced(connection, chain) is None:
                     raise TipMovedError from error
-                # A misplaced record may cause the conflict; a lookup would not find it.
-                raise _unavailable_error("a record has an invalid sequence; verify the chain") from error
+                # A misplaced record may be the cause, which a look-up by append id would not find.
+                raise _unavailable_error("A record of this chain has an invalid sequence; verify the chain.") from error
             except RecordPastEndError as error:
-                raise _unavailable_error("a record exists past the end of this chain; verify the chain") from error
+                raise _unavailable_error("A record exists past the end of this chain; verify the chain.") from error
             committing = True
             return tip
 
@@ -136,9 +136,15 @@ class SqliteChainStore:
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Start a process that verifies windows; only one at a time, so that requests get processor time."""
+        """Start a process that verifies windows of a chain.
+
+        Only one process runs at a time, so that requests get processor time.
+
+        Raises:
+            VerifierUnavailableError: another chain is being verified.
+        """
         if self._has_verifier:
-            raise VerifierUnavailableError("another chain is being verified")
+            raise VerifierUnavailableError("another chain is being verified; retry when that verification has finished")
         self._has_verifier = True
         try:
             async with VerifierProcess(self._path) as process:
@@ -172,7 +178,7 @@ class SqliteChainStore:
                 connection, number, filters, newest_first=newest_first, offset=offset, of_amendments=of_amendments
             )
             page = read_page(rows, limit, max_bytes)
-            # Skipped rows were read, too. Past the end, these are fewer than the offset.
+            # Skipped rows were read, too. If the offset is past the end, fewer rows than the offset were skipped.
             skipped = (
                 offset
                 if page.records or not offset
@@ -194,7 +200,7 @@ class SqliteChainStore:
         return await self._read(work) if values else []
 
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
-        """Return the records about amendments, found by content or by filter field; both have an index."""
+        """Find the records that name one of these amendments, by indexes of content and filter field."""
 
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
             names = {"chain": chain_number(connection, chain), "ids": json.dumps(list(amendments))}
@@ -238,12 +244,12 @@ class SqliteAuditLog(EventLog):
     """The AuditLog port over a SQLite file.
 
     Args:
-        path: the file, created on first use.
-        workspace: returns the id of the workspace, from which each genesis hash is computed.
+        path: the SQLite file, created on first use.
+        workspace: returns the id of the workspace, which is part of each genesis hash.
         clock: returns the current time.
 
     Attributes:
-        store: the chains.
+        store: store of the chains.
     """
 
     def __init__(
@@ -258,7 +264,7 @@ class SqliteAuditLog(EventLog):
         return [parse_record(record.canonical, record.hash) for record in page.records]
 
 
-def _unavailable_error(detail: str = "the audit log does not answer at the moment; try again") -> WorkspaceError:
+def _unavailable_error(detail: str = "The audit log does not respond; retry later.") -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, CODE, detail)
 
 

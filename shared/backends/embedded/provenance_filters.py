@@ -20,13 +20,13 @@ _INDEXED = frozenset(("UserID", "ReasonCategory", "Status"))
 def read_page(
     rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whole_sequences: bool = False
 ) -> RecordPage:
-    """Return a page of rows; it has at least one record if there are rows.
+    """Build a page of records from rows. It has at least one record if there is a row.
 
     Args:
         rows: rows with the columns of a record, in order.
         limit: maximum number of records.
         max_bytes: maximum size of the canonical bytes.
-        whole_sequences: never separate records with the same sequence.
+        whole_sequences: put records with the same sequence, which only forgery creates, on the same page.
     """
     records: list[ChainRecord] = []
     size = 0
@@ -49,13 +49,13 @@ def select_matching(
     offset: int,
     of_amendments: bool,
 ) -> Iterator[tuple[Any, ...]]:
-    """Select the matching rows, in order of sequence.
+    """Select the rows of a chain that match filters, in order of sequence.
 
     Args:
         connection: connection to the file.
-        chain: number of the chain.
-        filters: the filters.
-        newest_first: descending order, else ascending.
+        chain: number of the chain in the file.
+        filters: conditions on the records.
+        newest_first: descending order, otherwise ascending.
         offset: number of matches to skip.
         of_amendments: whether the chain contains amendments, which have an index by entity.
     """
@@ -69,7 +69,7 @@ def select_matching(
 def count_matching(
     connection: sqlite3.Connection, chain: int, filters: Filters, most: int, *, of_amendments: bool
 ) -> int:
-    """Return the number of matching rows, up to ``most``."""
+    """Return the number of rows that match filters, but at most ``most``."""
     where, values = _build_condition(connection, chain, filters, of_amendments=of_amendments)
     sql = f"SELECT count(*) FROM (SELECT 1 FROM records WHERE {where} LIMIT ?)"  # noqa: S608  as above
     return int(connection.execute(sql, (*values, min(most, _LAST))).fetchone()[0])
@@ -96,9 +96,10 @@ def _build_condition(
 
 
 def _find_sequence_range(connection: sqlite3.Connection, chain: int, filters: Filters) -> tuple[int, int]:
-    """Return the lowest and highest sequence that can match.
+    """Return the lowest and the highest sequence of records that can match.
 
-    Timestamps never decrease along a chain. Dates therefore limit sequences, found by bisection without an index.
+    Timestamps never decrease along a chain. Each limit of time is therefore a limit of sequences, which is found by
+    bisection.
     """
     first = min(max(1, filters.from_sequence or 1), _LAST)
     last = _LAST if filters.to_sequence is None else max(0, min(filters.to_sequence, _LAST))
@@ -110,7 +111,10 @@ def _find_sequence_range(connection: sqlite3.Connection, chain: int, filters: Fi
 
 
 def _find_first_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
-    """Return the lowest sequence at or after a time (strict: after it); one past the end if there is none."""
+    """Return the sequence of the first record at or after a time (if strict: after it).
+
+    If there is no such record, return the last sequence + 1.
+    """
     low = 1
     newest = f"SELECT sequence FROM records WHERE chain = ? AND {IN_PLACE} ORDER BY sequence DESC LIMIT 1"  # noqa: S608
     row = connection.execute(newest, (chain,)).fetchone()
@@ -119,7 +123,7 @@ def _find_first_from(connection: sqlite3.Connection, chain: int, instant: str, *
         middle = (low + high) // 2
         found = _find_next_time(connection, chain, middle)
         if found is None:
-            # No record has a time: use the wider window.
+            # No record from here on has a valid time: do not exclude records.
             low, high = (middle + 1, high) if strict else (low, middle)
         elif found[1] > instant or (found[1] == instant and not strict):
             high = middle
@@ -129,9 +133,10 @@ def _find_first_from(connection: sqlite3.Connection, chain: int, instant: str, *
 
 
 def _find_next_time(connection: sqlite3.Connection, chain: int, sequence: int) -> tuple[int, str] | None:
-    """Return the sequence and time of the first record from a sequence on that has a time; None if there is none.
+    """Find the first record at or after a sequence whose content has a valid time; return its sequence and time.
 
-    A tampered chain may have gaps, and a modified filter field must not hide other records.
+    The time is read from the content, because a tampered filter field must not hide records. The sequence may be
+    higher than requested, because a tampered chain may have gaps. None if there is no such record.
     """
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608
     with closing(connection.execute(sql, (chain, sequence))) as rows:

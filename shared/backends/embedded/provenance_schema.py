@@ -18,14 +18,14 @@ COLUMNS: Final = {
     "Status": "status",
     "AmendmentID": "amendment_id",
 }
-"""Columns of the projected fields."""
+"""Columns of the filter fields."""
 
 _DECIDES: Final = "substr(canonical, 1, 16) = x'7b22416d656e646d656e744944223a22'"
 _DECIDED: Final = "substr(canonical, 17, 12)"
 IS_AMENDMENT: Final = "(action_type IS NULL OR status IS NOT NULL OR substr(canonical, 1, 7) = x'7b22416d656e64')"
 """True for amendments and decisions: they have no action, they have a status, and they begin with ``{"Amend``.
 
-To hide one from the index, a forger must change all three.
+To remove such a record from the index, a forger must change all three.
 """
 
 SCHEMA: Final = f"""
@@ -72,24 +72,24 @@ RECORD_COLUMNS: Final = "sequence, canonical, hash, append_id, " + ", ".join(COL
 _MARKS: Final = f"({', '.join('?' * (5 + len(PROJECTED)))})"
 _INSERT: Final = f"INSERT INTO records (chain, {RECORD_COLUMNS}) VALUES "  # noqa: S608  column names
 _ROWS_PER_INSERT: Final = 16
-"""Rows of one statement: Python's global lock is released once for all of them."""
+"""Number of rows of one INSERT statement, during which Python's global lock is released once."""
 _INSERT_ONE: Final = _INSERT + _MARKS
 _INSERT_MANY: Final = _INSERT + ", ".join([_MARKS] * _ROWS_PER_INSERT)
 IN_PLACE: Final = f"typeof(sequence) = 'integer' AND +sequence <= {LAST_SEQUENCE}"
-"""Condition that a record has a valid sequence, except for the lower bound; old files may contain other sequences.
+"""SQL condition that the sequence of a record is an integer and not too high; old files may contain others.
 
-The plus sign prevents SQLite from using this condition, which all records meet, for the search.
+The plus sign prevents SQLite from using an index for this condition, which almost all records meet.
 """
 _PLACE: Final = (
     f"CASE WHEN sequence IS NULL OR sequence < 1 THEN 1 WHEN {IN_PLACE} THEN sequence "
     f"WHEN sequence < {LAST_SEQUENCE} THEN CAST(sequence AS INTEGER) + 1 ELSE {LAST_SEQUENCE + 1} END"
 )
-"""Sequence of a record; for a misplaced record, the next valid sequence."""
+"""SQL expression: the sequence of a record or, for a misplaced record, the next valid sequence."""
 MISPLACED: Final = f"""
 SELECT {_PLACE} FROM records WHERE chain = ? AND (sequence IS NULL OR +sequence < 1 OR NOT ({IN_PLACE}))
 ORDER BY sequence LIMIT 1
 """  # noqa: S608  column names
-"""Next valid sequence after the first misplaced record of a chain."""
+"""Query for the next valid sequence after the first misplaced record of a chain."""
 _HAS_RECORD_PAST_END: Final = (
     "SELECT EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence > :last) "
     "OR EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence < 1)"
@@ -108,7 +108,10 @@ VALUES (
   ), :target, :scope, :sequence, :hash, :timestamp
 ) RETURNING chain
 """  # noqa: S608  a number
-"""A head with a new number: the records of a deleted head must not become those of another chain."""
+"""Statement that creates a head row with a new chain number.
+
+The number is higher than any in use, so that the records of a deleted head never become those of another chain.
+"""
 DECISIONS: Final = f"""
 SELECT {RECORD_COLUMNS} FROM records WHERE chain = :chain AND {_DECIDES}
   AND {_DECIDED} IN (SELECT CAST(value AS BLOB) FROM json_each(:ids)) AND +sequence > 0 AND {IN_PLACE}
@@ -116,7 +119,7 @@ UNION ALL
 SELECT {RECORD_COLUMNS} FROM records WHERE chain = :chain
   AND amendment_id IN (SELECT value FROM json_each(:ids)) AND +sequence > 0 AND {IN_PLACE}
 """  # noqa: S608  column names
-"""Records about amendments, found by two indexes; a record found by both is returned twice."""
+"""Query for records that name amendments, by two indexes; a record that both find is returned twice."""
 ORPHANS: Final = f"""
 WITH RECURSIVE numbered (number) AS (
   SELECT min(chain) FROM records
@@ -129,52 +132,55 @@ WHERE instr(CAST(canonical AS BLOB), :genesis) AND number <> :chain
   OR :chain = 0 AND number NOT IN (SELECT chain FROM chains)
 ORDER BY sequence
 """  # noqa: S608  column names
-"""The earliest records of chains that may belong to a given chain although its head does not lead to them.
+"""Query for orphans of a chain: records that may belong to it, but that its head row does not lead to.
 
-They contain its genesis hash and belong to no head or to another one. If the chain has no head, the earliest records of
-all chains without a head are included.
+They contain the genesis hash of the chain, and their chain number has no head row or that of another chain. If the
+chain has no head row, the earliest records of every chain number without a head row are included.
 """
 
 
 class RecordPastEndError(Exception):
-    """A record exists past the end of the chain; a retry cannot help."""
+    """A record exists past the end of the chain or at an invalid sequence; a retry cannot help."""
 
 
 def record_from_row(row: Sequence[Any]) -> ChainRecord:
-    """Return the record of a row of :data:`RECORD_COLUMNS`; values of other types are converted."""
+    """Convert a row with :data:`RECORD_COLUMNS` to a record; values of wrong types are converted to text."""
     fields = {name: _to_text(value) for name, value in zip(PROJECTED, row[4:], strict=True) if value is not None}
     canonical = row[1] if type(row[1]) is bytes else _to_text(row[1]).encode()
     return ChainRecord(row[0], canonical, _to_text(row[2]), _to_text(row[3]), fields)
 
 
 def chain_number(connection: sqlite3.Connection, key: ChainKey) -> int:
-    """Return the number of a chain; 0 if it has no head."""
+    """Return the number of a chain in the file; 0 if it has no head row."""
     sql = "SELECT chain FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
     return 0 if row is None else int(row[0])
 
 
 def find_misplaced(connection: sqlite3.Connection, key: ChainKey) -> int | None:
-    """Return the next valid sequence after the first misplaced record; None if there is none."""
+    """Find the first record stored at an invalid sequence; return the next valid sequence after it, or None.
+
+    Invalid sequences are 0, negative numbers, fractions and text.
+    """
     row = connection.execute(MISPLACED, (chain_number(connection, key),)).fetchone()
     return None if row is None else int(row[0])
 
 
 def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
-    """Return the tip of a chain from its head row."""
+    """Read the tip of a chain from its head row; ``Tip()`` if it has none."""
     sql = "SELECT sequence, hash, timestamp FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
     return Tip() if row is None else tip_from_row(row)
 
 
 def tip_from_row(row: Sequence[Any]) -> Tip:
-    """Return the tip of a row with sequence, hash and timestamp; invalid values count as missing."""
+    """Convert a row with sequence, hash and timestamp to a tip; invalid values count as missing."""
     sequence = row[0] if type(row[0]) is int and row[0] > 0 else 0
     return Tip(sequence, _to_text(row[1]), _to_text(row[2]), str(row[0]))
 
 
 def decode_leniently[T](work: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
-    """Return a function that retries with replacement characters if text in the file is not UTF-8."""
+    """Wrap a function of a connection: if text in the file is not UTF-8, call it again with replacement characters."""
 
     def run(connection: sqlite3.Connection) -> T:
         try:
@@ -194,15 +200,15 @@ def _decode_with_replacements(text: bytes) -> str:
 
 
 def _to_text(value: object) -> str:
-    """Return a value as text; SQLite columns accept other types."""
+    """Convert a value to text, because SQLite columns accept values of other types."""
     return value if type(value) is str else "" if value is None else str(value)
 
 
 def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Sequence[ChainRecord]) -> Tip:
-    """Write records and the head within the caller's transaction.
+    """Write records and the head row of their chain in the caller's transaction; return the new tip.
 
     Raises:
-        sqlite3.IntegrityError: the append id or the decision exists.
+        sqlite3.IntegrityError: a sequence, an append id or a decision about the same amendment exists.
         RecordPastEndError: a record exists past the end of the chain or before sequence 1.
     """
     last = records[-1]

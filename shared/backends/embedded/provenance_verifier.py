@@ -21,14 +21,14 @@ _MODULE: Final = "shared.backends.embedded.provenance_verifier"
 _ROOT: Final = Path(__file__).parents[3]
 _INHERITED_VARIABLES: Final = ("LD_LIBRARY_PATH", "SYSTEMROOT")
 _NICENESS: Final = 5
-"""Below the priority of the service, so that requests are served first on a busy machine."""
+"""Increment of the process's nice value, so that requests to the service are served first on a busy machine."""
 
 
 class VerifierProcess:
-    """A verification process that ends with the context, or with this process.
+    """Process that verifies windows of chains; it ends with the context, or with the service.
 
     Args:
-        path: the file of the chains.
+        path: SQLite file of the chains.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,7 +45,7 @@ class VerifierProcess:
         """Start the process.
 
         Raises:
-            VerifierUnavailableError: the host does not start processes.
+            VerifierUnavailableError: the host cannot start processes.
         """
         command = (sys.executable, "-P", "-m", _MODULE, str(self._path.absolute()))
         # The process needs the paths of libraries and modules, but none of the service's secrets.
@@ -60,7 +60,7 @@ class VerifierProcess:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Kill the process, which only reads; a cancelled caller waits for its end, too."""
+        """Kill the process, which only reads, and wait for its end."""
         ending = asyncio.ensure_future(self._end())
         try:
             await asyncio.shield(ending)
@@ -76,7 +76,7 @@ class VerifierProcess:
         """
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
-            raise VerifierUnavailableError("not started")
+            raise VerifierUnavailableError("the verification process is not started")
         process.stdin.write(request_to_line(request))
         # Results arrive in the order of the requests, and the lock is granted in the order of its callers.
         async with self._turn:
@@ -100,19 +100,19 @@ class VerifierProcess:
 
 
 def request_to_line(request: WindowRequest) -> bytes:
-    """Return a request as a line of JSON."""
+    """Serialise a request as a line of JSON."""
     return json.dumps(asdict(request)).encode() + b"\n"
 
 
 def request_from_line(line: bytes) -> WindowRequest:
-    """Return the request of a line of JSON."""
+    """Parse a request from a line of JSON."""
     value: dict[str, Any] = json.loads(line)
     target, scope_key = value.pop("chain")
     return WindowRequest(ChainKey(Target(target), scope_key), **value)
 
 
 async def main(path: Path) -> None:
-    """Serve requests until the input ends, which is when the parent process closes it or ends."""
+    """Process requests until the input ends: the parent process has closed it, or has ended."""
     # The module of the store imports this one.
     from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415
 

@@ -27,7 +27,7 @@ BELIEVED_SECONDS: Final = 5.0
 """Age at which the active requests of another instance are ignored, because a killed instance never updates them."""
 
 TIMEOUT_SECONDS: Final = 1.0
-"""Timeout of a lease; after it, the request is admitted."""
+"""Timeout for a lease from the store; when it is exceeded, the caller's request is admitted without one."""
 
 
 class SqliteLeaseStore:
@@ -68,7 +68,7 @@ def _settle(connection: sqlite3.Connection, request: LeaseRequest) -> None:
 
 
 def _exchange_active(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
-    """Store the number of active requests of this instance, and return that of the other instances."""
+    """Store the number of active requests of this instance; return the number of the other instances."""
     connection.execute("DELETE FROM working WHERE seen_at <= ?", (at - BELIEVED_SECONDS,))
     row = (request.principal, request.instance, at, request.active)
     connection.execute("INSERT OR REPLACE INTO working VALUES (?, ?, ?, ?)", row)

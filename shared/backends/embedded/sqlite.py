@@ -1,8 +1,8 @@
-"""SQLite files: safe against power loss, shared by several processes, accessed outside the event loop.
+"""SQLite files that survive power loss, are shared by several processes, and are accessed outside the event loop.
 
-Reads and writes can run in batches: calls that arrive while one batch runs wait and form the next one. For writes this
-is group commit: many of them share one flush of the disk. For reads it saves switches between threads, each of which
-costs more than a point read.
+Reads and writes can run in batches: calls that arrive while a batch runs form the next batch. Writes of a batch share
+one commit, and so one flush of the disk. Reads of a batch share one switch between threads, which costs more than a
+read of one row.
 """
 
 import asyncio
@@ -27,18 +27,21 @@ if TYPE_CHECKING:
 BUSY_TIMEOUT_MS: Final = 30_000
 WRITE_SECONDS: Final = 10.0
 _LEAST_SECONDS: Final = 0.05
-"""Timeout of a write that waited in this process until its deadline: the file may be free by then."""
+"""Timeout for the file's lock if a write has already waited in this process until its deadline."""
 
 FAILURES: Final = (sqlite3.Error, OSError)
-"""Exceptions of a file that failed; any other exception of a transaction is a result of its function."""
+"""Exceptions that mean that the file failed. Other exceptions of a transaction are those of its function."""
 MAX_WRITES: Final = 256
-"""Writes of one commit; more would make the first of them wait too long."""
+"""Maximum number of writes of one commit; with more, the first of them would wait too long."""
 
 type Work = Callable[[sqlite3.Connection], Any]
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a file in WAL mode with synchronous=FULL, so that commits survive power loss; the caller closes it."""
+    """Open a file in WAL mode with synchronous=FULL, so that commits survive power loss.
+
+    The caller closes the connection.
+    """
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, autocommit=True, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
@@ -52,7 +55,10 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL, with retries: SQLite's busy timeout does not apply when processes open a new file at once."""
+    """Switch to WAL mode, with retries.
+
+    SQLite's busy timeout does not apply when several processes open a new file at the same time.
+    """
     deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
         try:
@@ -76,7 +82,7 @@ def unavailable_on_failure(code: str, store: str) -> Iterator[None]:
 
     Args:
         code: error code, for instance ``CATALOG_UNAVAILABLE``.
-        store: name of the store in the error's detail.
+        store: name of the store, for the error message.
 
     Raises:
         WorkspaceError: UNAVAILABLE with that code.
@@ -84,19 +90,19 @@ def unavailable_on_failure(code: str, store: str) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        raise WorkspaceError(Kind.UNAVAILABLE, code, f"{store} does not answer at the moment; try again") from error
+        raise WorkspaceError(Kind.UNAVAILABLE, code, f"{store} does not respond; retry later.") from error
 
 
 class SqliteDatabase:
-    """A SQLite file with its schema, used from coroutines; one thread reads and another one writes.
+    """SQLite file with its schema, for coroutines. One thread reads, and another thread writes.
 
     Args:
-        path: the file.
+        path: path of the file.
         schema: statements that create missing tables.
-        write_seconds: how long a write may wait for other writers of this process and of others.
+        write_seconds: maximum time that a write waits for other writers.
 
     Attributes:
-        path: the file.
+        path: path of the file.
     """
 
     def __init__(self, path: Path, schema: str, *, write_seconds: float = WRITE_SECONDS) -> None:
@@ -108,12 +114,12 @@ class SqliteDatabase:
         self._write_span = f"write {path.stem}", span_attributes(path, "write"), FAILURES
 
     async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a function over one consistent snapshot of the file; writers do not block it."""
+        """Run a function on one snapshot of the file and return its result; writers do not block it."""
         with call_span(*self._read_span):
             return await self._reading.run(lambda connection: _run_transaction(connection, "BEGIN", work))
 
     async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a function in a write transaction; an exception rolls it back."""
+        """Run a function in a write transaction and return its result; an exception rolls the transaction back."""
         deadline = time.monotonic() + self._write_seconds
 
         def run(connection: sqlite3.Connection) -> T:
@@ -131,7 +137,7 @@ class SqliteDatabase:
 
 
 class _ThreadConnection:
-    """A connection to a file, opened on first use, and the thread that uses it."""
+    """Connection to a file, opened on first use, with the thread that uses it."""
 
     def __init__(self, path: Path, schema: str, purpose: str) -> None:
         self._path = path
@@ -146,7 +152,7 @@ class _ThreadConnection:
         await asyncio.to_thread(self._shut_down)
 
     def _shut_down(self) -> None:
-        # The work of a cancelled caller may still be opening the file.
+        # The function of a cancelled caller may still be opening the file.
         self._executor.shutdown(wait=True)
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -180,7 +186,7 @@ def _run_transaction[T](connection: sqlite3.Connection, begin: str, work: Callab
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A caller's function that waits for its batch."""
+    """Function of a caller that waits for its batch."""
 
     work: Work
     future: asyncio.Future[Any]
@@ -225,14 +231,14 @@ class _Batcher(ABC):
 
     @abstractmethod
     async def _execute(self, works: Sequence[Work]) -> Sequence[Any]:
-        """Run functions together; return the result of each, or its exception."""
+        """Run the functions of a batch; return the result or the exception of each."""
 
 
 class ReadBatcher(_Batcher):
-    """Runs reads of one file; reads that arrive while a batch runs form the next one.
+    """Runs reads of one SQLite file in batches.
 
     Args:
-        database: the file.
+        database: the SQLite file.
     """
 
     operation = "read"
@@ -242,7 +248,7 @@ class ReadBatcher(_Batcher):
         super().__init__(database, f"wait for the read of {name}", f"read together from {name}")
 
     async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return the result of a function over the file; its exception reaches this caller only."""
+        """Run a function that reads the file, and return its result. Its exception does not affect other reads."""
         return await self._run(work)
 
     async def _execute(self, works: Sequence[Work]) -> Sequence[Any]:
@@ -250,10 +256,10 @@ class ReadBatcher(_Batcher):
 
 
 class WriteBatcher(_Batcher):
-    """Runs writes on a file, many in one commit; each succeeds or fails independently.
+    """Runs writes to a SQLite file, many in one commit; each succeeds or fails independently.
 
     Args:
-        database: the file; closed with the batcher.
+        database: the SQLite file; closed with the batcher.
     """
 
     operation = "write"
@@ -264,7 +270,7 @@ class WriteBatcher(_Batcher):
         super().__init__(database, f"wait for the write to {name}", f"commit to {name}")
 
     async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a function in a write transaction and return after the commit; an exception undoes its changes."""
+        """Run a function that writes to the file; return its result after the commit. An exception undoes it."""
         return await self._run(work)
 
     async def close(self) -> None:
@@ -285,7 +291,7 @@ def _read_one(connection: sqlite3.Connection, work: Work) -> Any:
 
 
 def _write_one(connection: sqlite3.Connection, work: Work) -> Any:
-    """Return the result of a function, or its exception after its changes were undone."""
+    """Run one function in a savepoint; return its result, or its exception after rolling back its changes."""
     connection.execute("SAVEPOINT alone")
     try:
         outcome = work(connection)

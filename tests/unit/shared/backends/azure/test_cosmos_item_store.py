@@ -118,7 +118,7 @@ async def test_endless_faults_are_unavailable(plant: Plant) -> None:
     with pytest.raises(WorkspaceError) as caught:
         await plant.count()
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CODE")
-    assert caught.value.detail == "it does not answer at the moment; try again"
+    assert caught.value.detail == "it does not respond; retry later."
     plant.server.faults.clear()
     assert await plant.count() == 1
 

@@ -1,4 +1,4 @@
-"""Chains for the console's tests: written over the API, damaged in the database file."""
+"""Helpers that write chains over the API and damage them in the database file."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from tests.service.local_service import Service, wait_until
 EVENTS = "/oi-api/provenance/events"
 
 
-def written(client: httpx.Client, scope: str, count: int, **members: Any) -> list[dict[str, Any]]:
+def append_events(client: httpx.Client, scope: str, count: int, **members: Any) -> list[dict[str, Any]]:
     """Append plant events to a scope and return them, oldest first."""
     made = []
     for number in range(count):
@@ -31,8 +31,8 @@ def written(client: httpx.Client, scope: str, count: int, **members: Any) -> lis
     return made
 
 
-def signed(client: httpx.Client, scope: str, size: int) -> None:
-    """Return once a checkpoint covers so many records of a scope."""
+def wait_for_checkpoint(client: httpx.Client, scope: str, size: int) -> None:
+    """Wait until a checkpoint covers this number of records of a scope."""
 
     def newest() -> int:
         reply = client.get("/oi-api/provenance/checkpoint", params={"target": "DomainEvents", "scopeKey": scope})
@@ -41,8 +41,8 @@ def signed(client: httpx.Client, scope: str, size: int) -> None:
     wait_until(newest, lambda covered: covered >= size, seconds=60)
 
 
-def edited(service: Service, scope: str, sequence: int, old: str, new: str, *, mend: bool = False) -> None:
-    """Edit the content of a plant event in the database file, and its Hash so that it fits when it is to be mended."""
+def edit_record(service: Service, scope: str, sequence: int, old: str, new: str, *, mend: bool = False) -> None:
+    """Edit a plant event in the database file; with ``mend``, recompute its Hash."""
     where = "sequence = ? AND chain = (SELECT chain FROM chains WHERE target = 'DomainEvents' AND scope = ?)"
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         [(content,)] = file.execute(f"SELECT canonical FROM records WHERE {where}", (sequence, scope)).fetchall()
@@ -54,8 +54,8 @@ def edited(service: Service, scope: str, sequence: int, old: str, new: str, *, m
         file.execute(f"UPDATE records SET {change} WHERE {where}", (*values, sequence, scope))
 
 
-def destroyed(service: Service, scope: str, sequence: int) -> None:
-    """Put something that is no record in the place of a plant event, in the database file."""
+def destroy_record(service: Service, scope: str, sequence: int) -> None:
+    """Replace a plant event in the database file by invalid content."""
     where = "sequence = ? AND chain = (SELECT chain FROM chains WHERE target = 'DomainEvents' AND scope = ?)"
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         file.execute(f"UPDATE records SET canonical = ? WHERE {where}", (b"garbage", sequence, scope))

@@ -1,11 +1,11 @@
-"""A running service with the sample plant, and browsers that show its console."""
+"""Fixtures: a service with the sample plant, and a browser with its console."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.console.visits import AXE, Console, visiting
+from tests.console.visits import AXE, Console, open_console
 from tests.pages.browser import CHROMIUM, NO_CHROMIUM
 from tests.service.local_service import ROOT, Service
 
@@ -15,14 +15,14 @@ WITHOUT_BROWSER = frozenset({"test_build.py"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a browser where there is none."""
-    missing = _missing()
+    """Skip browser tests on machines without a browser."""
+    missing = _find_missing_tool()
     for item in items:
         if missing and HERE in item.path.parents and item.path.name not in WITHOUT_BROWSER:
             item.add_marker(pytest.mark.skip(reason=missing))
 
 
-def _missing() -> str:
+def _find_missing_tool() -> str:
     if CHROMIUM is None:
         return NO_CHROMIUM
     if not (ROOT / "static" / "console" / "index.html").is_file() or not AXE.is_file():
@@ -32,7 +32,7 @@ def _missing() -> str:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return the sample plant, running as long as the tests do."""
+    """Yield the service of the sample plant; it runs for the whole session."""
     running = Service(tmp_path_factory.mktemp("console") / "data", WORKSPACE).start()
     yield running
     assert running.stop() == 0
@@ -40,7 +40,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def console(service: Service) -> Iterator[Console]:
-    """Return a browser for the console, not signed in; what went wrong in it fails the test."""
-    with visiting(service) as made:
+    """Yield a browser without a session; errors in it fail the test."""
+    with open_console(service) as made:
         yield made
-        made.stayed_clean()
+        made.check_no_errors()

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.console.chains import destroyed, edited, signed, written
-from tests.console.visits import Console, visiting
+from tests.console.chains import append_events, destroy_record, edit_record, wait_for_checkpoint
+from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
 EDITOR = "editor@plant-a.example"
@@ -17,19 +17,19 @@ EDITOR = "editor@plant-a.example"
 
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
-    """Who writes the events that the tests look at."""
+    """Return the caller that writes the events."""
     return service.caller(EDITOR)
 
 
-def opened(console: Console, scope: str, record: int | None = None) -> Page:
-    """Open a scope's events, and a record of them."""
+def open_events(console: Console, scope: str, record: int | None = None) -> Page:
+    """Open a scope's events, and optionally one record."""
     console.open(f"audit/DomainEvents/{scope}" + (f"?record={record}" if record else ""), "Audit log")
     console.page.get_by_role("grid").wait_for()
     return console.page
 
 
-def listed(page: Page) -> list[str]:
-    """Return the RecordIDs that the table shows."""
+def read_record_ids(page: Page) -> list[str]:
+    """Return the RecordIDs in the table."""
     return page.get_by_role("row").locator("td:first-child").all_inner_texts()
 
 
@@ -38,25 +38,25 @@ def dialog(page: Page, title: str) -> Locator:
     return page.get_by_role("dialog", name=title)
 
 
-def test_records_stay_put_while_others_arrive(console: Console, editor: httpx.Client) -> None:
-    """Newest first; what arrives waits behind a bar that counts it, and moves no row."""
-    written(editor, "arrivals", 3)
-    page = opened(console.sign_in(), "arrivals")
+def test_new_records_do_not_move_the_list(console: Console, editor: httpx.Client) -> None:
+    """The list is newest first; a bar counts new records without moving rows."""
+    append_events(editor, "arrivals", 3)
+    page = open_events(console.sign_in(), "arrivals")
     before = ["000000000003", "000000000002", "000000000001"]
-    assert listed(page) == before
-    written(editor, "arrivals", 2)
+    assert read_record_ids(page) == before
+    append_events(editor, "arrivals", 2)
     bar = page.get_by_role("button", name="2 newer records: show them")
     bar.wait_for()
-    assert listed(page) == before
+    assert read_record_ids(page) == before
     bar.click()
     expect(page.locator("td").first).to_have_text("000000000005")
-    assert listed(page) == ["000000000005", "000000000004", *before]
+    assert read_record_ids(page) == ["000000000005", "000000000004", *before]
 
 
-def test_long_lists_are_read_as_the_reader_scrolls(console: Console, editor: httpx.Client) -> None:
-    """Older records follow at the end, down to the first; a reader may begin at any record."""
-    written(editor, "long", 230)
-    page = opened(console.sign_in(), "long")
+def test_scrolling_loads_older_records(console: Console, editor: httpx.Client) -> None:
+    """Scrolling loads records down to the first; the list can start at any record."""
+    append_events(editor, "long", 230)
+    page = open_events(console.sign_in(), "long")
     expect(page.get_by_text("200 records shown")).to_be_visible()
     page.get_by_role("grid").focus()
     page.keyboard.press("End")
@@ -69,30 +69,30 @@ def test_long_lists_are_read_as_the_reader_scrolls(console: Console, editor: htt
     expect(page.get_by_text("15 records shown")).to_be_visible()
 
 
-def test_filters_stand_in_the_address(console: Console, editor: httpx.Client) -> None:
-    """Filters narrow the list, say when nothing matches, and come back with the address."""
-    written(editor, "filtered", 2)
-    written(editor, "filtered", 1, ActionType="BatchReleased", EntityType="Batch")
-    page = opened(console.sign_in(), "filtered")
+def test_filters_are_part_of_the_address(console: Console, editor: httpx.Client) -> None:
+    """Filters narrow the list, show a message without matches, and survive a reload."""
+    append_events(editor, "filtered", 2)
+    append_events(editor, "filtered", 1, ActionType="BatchReleased", EntityType="Batch")
+    page = open_events(console.sign_in(), "filtered")
     page.get_by_label("Action").fill("BatchReleased")
     page.get_by_label("Who").fill(EDITOR)
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_text("1 record shown")).to_be_visible()
-    assert listed(page) == ["000000000003"]
+    assert read_record_ids(page) == ["000000000003"]
     page.reload()
     expect(page.get_by_text("1 record shown")).to_be_visible()
     page.get_by_label("From").fill("2200-01-01T00:00")
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("heading", name="No record matches")).to_be_visible()
-    console.looks_right("audit-nothing-matches")
+    console.check_appearance("audit-nothing-matches")
     page.get_by_role("button", name="Clear").click()
     expect(page.get_by_text("3 records shown")).to_be_visible()
 
 
-def test_record_is_reached_by_the_keyboard(console: Console, editor: httpx.Client) -> None:
-    """Arrow keys and Enter open a record, with its change, its links and what the browser made of them."""
-    written(editor, "keys", 3)
-    page = opened(console.sign_in("viewer@plant-a.example"), "keys")
+def test_keyboard_opens_a_record(console: Console, editor: httpx.Client) -> None:
+    """Arrow keys and Enter open a record with its change and its verified links."""
+    append_events(editor, "keys", 3)
+    page = open_events(console.sign_in("viewer@plant-a.example"), "keys")
     page.get_by_role("grid").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
@@ -102,25 +102,25 @@ def test_record_is_reached_by_the_keyboard(console: Console, editor: httpx.Clien
     expect(record).to_contain_text("equals the digest of the content, computed here")
     expect(record).to_contain_text("the Hash of 000000000001")
     expect(record).to_contain_text("links to this one")
-    console.looks_right("audit-record")
+    console.check_appearance("audit-record")
     record.get_by_role("button", name="Open 000000000001").click()
     first = page.get_by_role("region", name="Record 000000000001")
     expect(first).to_contain_text("the chain's genesis hash")
     expect(first.get_by_role("button", name="Older record")).to_be_disabled()
 
 
-def test_chain_is_verified_and_its_break_is_shown_at_its_place(console: Console, editor: httpx.Client) -> None:
-    """A sound chain is told so; after an edit in the database file the picture shows where it broke."""
-    # The chain may not be signed yet: its checkpoint is asked for all the same.
+def test_verification_shows_the_position_of_a_break(console: Console, editor: httpx.Client) -> None:
+    """A valid chain passes; after an edit in the database file the picture shows the break."""
+    # The chain may have no checkpoint yet, but the page requests it.
     console.expected.append("404")
-    written(editor, "broken", 6)
-    page = opened(console.sign_in(), "broken")
+    append_events(editor, "broken", 6)
+    page = open_events(console.sign_in(), "broken")
     page.get_by_role("button", name="Verify chain").click()
     verdict = dialog(page, "Verification of Plant events of broken")
     expect(verdict.get_by_text("The chain is valid")).to_be_visible()
     expect(verdict.get_by_text("6 records, all sound.")).to_be_visible()
-    console.looks_right("audit-verified")
-    edited(console.service, "broken", 4, '"setpoint":7.5', '"setpoint":7.6', mend=True)
+    console.check_appearance("audit-verified")
+    edit_record(console.service, "broken", 4, '"setpoint":7.5', '"setpoint":7.6', mend=True)
     verdict.get_by_role("button", name="Verify again").click()
     expect(verdict.get_by_text("The chain is broken", exact=True)).to_be_visible()
     expect(verdict.get_by_role("listitem").filter(has_text="000000000005")).to_contain_text("broken")
@@ -128,29 +128,29 @@ def test_chain_is_verified_and_its_break_is_shown_at_its_place(console: Console,
     expect(verdict.get_by_role("listitem").filter(has_text="000000000006")).to_contain_text("not verified")
     expect(verdict.get_by_role("img", name=re.compile("the chain is broken at 000000000005"))).to_be_visible()
     expect(verdict.get_by_role("status").or_(verdict.get_by_role("alert")).first).to_contain_text("does not link")
-    console.looks_right("audit-broken")
+    console.check_appearance("audit-broken")
     verdict.get_by_role("link", name="000000000005").click()
     expect(page.get_by_role("region", name="Record 000000000005")).to_contain_text("not the Hash of 000000000004")
 
 
-def test_damaged_record_is_shown_as_such(console: Console, editor: httpx.Client) -> None:
-    """What stands in its place is shown, its neighbours say that they do not link, and no proof is offered."""
-    written(editor, "damaged", 3)
-    destroyed(console.service, "damaged", 2)
-    page = opened(console.sign_in(), "damaged")
+def test_damaged_record_is_marked(console: Console, editor: httpx.Client) -> None:
+    """A damaged record shows its stored content and broken links, without a proof."""
+    append_events(editor, "damaged", 3)
+    destroy_record(console.service, "damaged", 2)
+    page = open_events(console.sign_in(), "damaged")
     page.get_by_role("gridcell", name="damaged", exact=True).click()
     record = page.get_by_role("region", name="Record 000000000002")
     expect(record.get_by_role("alert")).to_contain_text("This record is damaged in the store")
     expect(record).to_contain_text("garbage")
     expect(record).to_contain_text("not the digest of the content")
     expect(record.get_by_role("button", name="Prove this record")).to_have_count(0)
-    console.looks_right("audit-damaged")
+    console.check_appearance("audit-damaged")
 
 
-def test_export_is_saved_and_a_prefix_says_so(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
-    """The file holds what matches; one that is a prefix is told, with the command that fetches the whole chain."""
-    made = written(editor, "export it", 4)
-    page = opened(console.sign_in(), "export it")
+def test_incomplete_export_is_marked(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
+    """An export contains the matches; an incomplete one shows the command for the whole chain."""
+    made = append_events(editor, "export it", 4)
+    page = open_events(console.sign_in(), "export it")
     page.get_by_role("button", name="Export", exact=True).click()
     export = dialog(page, "Export of Plant events of export it")
     with page.expect_download() as download:
@@ -167,20 +167,20 @@ def test_export_is_saved_and_a_prefix_says_so(console: Console, editor: httpx.Cl
     assert len((tmp_path / "export.csv").read_text(encoding="utf-8").splitlines()) == 3
     expect(export.get_by_text("The file is incomplete")).to_be_visible()
     expect(export.get_by_role("region")).to_contain_text(f"fetch {console.service.url} --target DomainEvents")
-    console.looks_right("audit-export")
+    console.check_appearance("audit-export")
 
 
 def test_event_is_written(console: Console, editor: httpx.Client) -> None:
-    """What is missing or no JSON is said at its field; the stored event is opened."""
-    written(editor, "by hand", 1)
-    page = opened(console.sign_in(EDITOR), "by hand")
+    """The form marks missing and invalid values; a stored event opens."""
+    append_events(editor, "by hand", 1)
+    page = open_events(console.sign_in(EDITOR), "by hand")
     page.get_by_role("button", name="Write an event").click()
     form = dialog(page, "Write to Plant events of by hand")
     form.get_by_label("State after").fill('{"level": 9007199254740993}')
     form.get_by_role("button", name="Write event").click()
     expect(form.get_by_text("This field is required.")).to_have_count(3)
     expect(form.get_by_text("ust be an integer within")).to_be_visible()
-    console.looks_right("audit-write")
+    console.check_appearance("audit-write")
     form.get_by_label("Action").fill("LevelRead")
     form.get_by_label("Entity type").fill("Tank")
     form.get_by_label("Entity", exact=True).fill("T-1")
@@ -192,33 +192,33 @@ def test_event_is_written(console: Console, editor: httpx.Client) -> None:
     expect(page.locator("td").first).to_have_text("000000000002")
 
 
-def test_reader_without_further_rights_is_offered_reading_alone(service: Service, editor: httpx.Client) -> None:
-    """A token that only reads sees records and proves them; what it may not do is not there, and nothing is refused."""
-    written(editor, "read only", 2)
-    signed(editor, "read only", 2)
+def test_read_only_token_reads_and_proves(service: Service, editor: httpx.Client) -> None:
+    """A read-only token can read and prove records; other actions are hidden."""
+    append_events(editor, "read only", 2)
+    wait_for_checkpoint(editor, "read only", 2)
     token = service.caller(EDITOR, "Workspace.Provenance.Read").headers["Authorization"].removeprefix("Bearer ")
-    with visiting(service) as console:
+    with open_console(service) as console:
         page = console.page
         page.goto(f"{service.url}/console/")
         page.get_by_label("API key or token").fill(token)
         page.get_by_role("button", name="Sign in").click()
         page.get_by_role("button", name="Sign out").wait_for()
-        opened(console, "read only", record=2)
+        open_events(console, "read only", record=2)
         page.get_by_role("button", name="Prove this record").click()
         expect(page.get_by_text("Proven", exact=True)).to_be_visible()
         page.keyboard.press("Escape")
         for missing in ("Verify", "Export", "Write an event", "Amend it"):
             expect(page.get_by_role("main").get_by_text(missing)).to_have_count(0)
-        console.stayed_clean()
+        console.check_no_errors()
 
 
-def test_scopes_are_offered_again_until_the_reader_signs_out(console: Console, editor: httpx.Client) -> None:
-    """A scope is asked for; those that were opened in this tab are offered, to nobody after a sign-out."""
-    written(editor, "remembered", 1)
+def test_recent_scopes_are_forgotten_at_sign_out(console: Console, editor: httpx.Client) -> None:
+    """The page suggests recent scopes of the tab until the user signs out."""
+    append_events(editor, "remembered", 1)
     console.sign_in().open("audit/DomainEvents", "Audit log")
     page = console.page
     expect(page.get_by_role("heading", name="Which scope?")).to_be_visible()
-    console.looks_right("audit-no-scope")
+    console.check_appearance("audit-no-scope")
     page.get_by_label("Scope").fill("remembered")
     page.get_by_role("button", name="Open").click()
     page.get_by_role("grid").wait_for()
@@ -232,8 +232,8 @@ def test_scopes_are_offered_again_until_the_reader_signs_out(console: Console, e
     assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_scope_that_nobody_wrote_to_says_what_to_do(console: Console) -> None:
-    """An empty chain says how it gets its first record; verified, that nothing was checked."""
+def test_empty_scope_shows_the_next_step(console: Console) -> None:
+    """An empty chain shows the next step; its verification checks nothing."""
     console.sign_in().open("audit/DomainEvents/never-written", "Audit log")
     page = console.page
     expect(page.get_by_role("heading", name="No records yet")).to_be_visible()
@@ -242,11 +242,11 @@ def test_scope_that_nobody_wrote_to_says_what_to_do(console: Console) -> None:
 
 
 def test_narrow_screen_shows_the_record_first(service: Service, editor: httpx.Client) -> None:
-    """On a narrow screen the open record stands above the list, and nothing is cut off sideways."""
-    written(editor, "narrow", 2)
-    with visiting(service, width=390) as console:
-        page = opened(console.sign_in(), "narrow", record=1)
+    """On a narrow screen the open record is above the list, without horizontal scrolling."""
+    append_events(editor, "narrow", 2)
+    with open_console(service, width=390) as console:
+        page = open_events(console.sign_in(), "narrow", record=1)
         expect(page.get_by_role("region", name="Record 000000000001")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        console.looks_right("audit-narrow")
-        console.stayed_clean()
+        console.check_appearance("audit-narrow")
+        console.check_no_errors()

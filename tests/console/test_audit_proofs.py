@@ -1,4 +1,4 @@
-"""Proving a record in the browser: what holds, and what fails when something was edited."""
+"""Proof of a record in the browser, before and after an edit."""
 
 import re
 
@@ -6,56 +6,56 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.console.chains import edited, signed, written
+from tests.console.chains import append_events, edit_record, wait_for_checkpoint
 from tests.console.visits import Console
 from tests.service.local_service import Service
 
 
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
-    """Who writes the events that are proven."""
+    """Return the caller that writes the events."""
     return service.caller("editor@plant-a.example")
 
 
 def expect_steps(page: Page, *ends: str) -> None:
-    """Wait until the steps of a proof ended in these ways."""
+    """Wait until the steps of a proof have these results."""
     headings = page.get_by_role("dialog").get_by_role("heading", level=3)
     expect(headings).to_have_text([re.compile(rf"{end}$") for end in ends])
 
 
 def proof_of(console: Console, scope: str, sequence: int) -> Locator:
-    """Open a record and have it proven."""
+    """Open a record and start its proof."""
     page = console.open(f"audit/DomainEvents/{scope}?record={sequence}", "Audit log").page
     page.get_by_role("button", name="Prove this record").click()
     return page.get_by_role("dialog", name=f"Proof of record {sequence:012d}")
 
 
-def test_record_is_proven_and_the_proof_fails_when_it_is_edited(console: Console, editor: httpx.Client) -> None:
-    """Each step holds in the browser; an edited record fails, also with a mended Hash."""
-    written(editor, "proven", 5)
-    signed(editor, "proven", 5)
+def test_proof_fails_after_an_edit(console: Console, editor: httpx.Client) -> None:
+    """All steps pass for an unchanged record; an edited one fails, even with a recomputed Hash."""
+    append_events(editor, "proven", 5)
+    wait_for_checkpoint(editor, "proven", 5)
     proof, page = proof_of(console.sign_in(), "proven", 3), console.page
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
     expect_steps(page, *["holds"] * 6)
-    console.looks_right("audit-proven")
+    console.check_appearance("audit-proven")
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
     expect_steps(page, *["holds"] * 7)
-    edited(console.service, "proven", 3, "rig-2", "rig-8")
+    edit_record(console.service, "proven", 3, "rig-2", "rig-8")
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Not proven")).to_be_visible()
     expect_steps(page, "fails", "fails", "holds", "holds", "holds", "holds", "fails")
-    console.looks_right("audit-not-proven")
-    edited(console.service, "proven", 3, "rig-8", "rig-7", mend=True)
+    console.check_appearance("audit-not-proven")
+    edit_record(console.service, "proven", 3, "rig-8", "rig-7", mend=True)
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Not proven")).to_be_visible()
     expect_steps(page, "fails", "holds", "holds", "holds", "holds", "holds", "fails")
 
 
 def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) -> None:
-    """A key that the reader kept is compared with the published one; another one fails the proof."""
-    written(editor, "own key", 1)
-    signed(editor, "own key", 1)
+    """The proof compares the reader's key with the published one and fails if they differ."""
+    append_events(editor, "own key", 1)
+    wait_for_checkpoint(editor, "own key", 1)
     proof = proof_of(console.sign_in(), "own key", 1)
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
     proof.get_by_text("Check against your own copies").click()

@@ -1,4 +1,4 @@
-"""The console as it is built: small, of one origin, without what its policy forbids; and its own unit tests."""
+"""The console's build: size, origins and security policy; and its unit tests."""
 
 import gzip
 import re
@@ -13,7 +13,7 @@ CONSOLE = ROOT / "console"
 BUILT = ROOT / "static" / "console"
 MOST_BYTES = 250_000
 KNOWN = re.compile(
-    # Names of namespaces, which nothing fetches.
+    # Names of namespaces, which browsers do not fetch.
     r"http://www\.w3\.org/(2000/svg|1999/xlink|1999/xhtml|1998/Math/MathML)"
 )
 needs_build = pytest.mark.skipif(
@@ -26,15 +26,15 @@ needs_packages = pytest.mark.skipif(
 
 
 @needs_build
-def test_all_of_it_is_small() -> None:
-    """Everything that is served takes less than 250 kB on the wire."""
+def test_build_is_small() -> None:
+    """All files together are smaller than 250 kB compressed."""
     sizes = [len(gzip.compress(path.read_bytes(), mtime=0)) for path in BUILT.rglob("*") if path.is_file()]
     assert 10_000 < sum(sizes) < MOST_BYTES
 
 
 @needs_build
-def test_no_file_names_another_origin() -> None:
-    """No script, style or page holds an address of another origin, nor code from text."""
+def test_no_file_contains_another_origin() -> None:
+    """No file contains an address of another origin or evaluates text as code."""
     for path in BUILT.rglob("*"):
         if path.suffix in {".js", ".css", ".html", ".svg"}:
             text = KNOWN.sub("", path.read_text(encoding="utf-8"))
@@ -43,14 +43,14 @@ def test_no_file_names_another_origin() -> None:
 
 
 @needs_build
-def test_page_holds_no_inline_code() -> None:
-    """The page loads its script and style as files, which is all that its policy lets it run."""
+def test_page_has_no_inline_code() -> None:
+    """The page loads scripts and styles only as files, as its policy requires."""
     page = (BUILT / "index.html").read_text(encoding="utf-8")
     assert re.findall(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", page) == []
 
 
 @needs_packages
-def test_units() -> None:
+def test_unit_tests_pass() -> None:
     """The console's unit tests pass."""
     program = find_node()
     assert program is not None

@@ -1,10 +1,10 @@
-"""The page of data stores: containers made and refused, documents made, changed, deleted."""
+"""The page of data stores: containers and documents."""
 
 import uuid
 
 from playwright.sync_api import expect
 
-from tests.console.visits import Console, visiting
+from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
 TABLE = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
@@ -17,8 +17,8 @@ def _with_token(console: Console, scopes: str, address: str) -> None:
     console.page.get_by_role("button", name="Sign in").click()
 
 
-def test_container_is_made_and_its_removal_refused_in_words(console: Console) -> None:
-    """A container is made with its data class; one that exists in the account is not deleted here, and that is told."""
+def test_existing_container_cannot_be_removed(console: Console) -> None:
+    """The page creates a container, and explains why it cannot delete an existing one."""
     console.expected.extend(("400", "409"))
     page = console.sign_in().open("data", "Data").page
     name = f"inspections-{uuid.uuid4().hex[:6]}"
@@ -31,7 +31,7 @@ def test_container_is_made_and_its_removal_refused_in_words(console: Console) ->
     dialog.get_by_label("Partition key path").fill("line")
     dialog.get_by_role("button", name="Create").click()
     expect(dialog.get_by_role("alert").first).to_be_visible()
-    console.looks_right("data-new-container")
+    console.check_appearance("data-new-container")
     dialog.get_by_label("Partition key path").fill("/line")
     dialog.get_by_role("button", name="Create").click()
     expect(dialog).to_have_count(0)
@@ -40,11 +40,11 @@ def test_container_is_made_and_its_removal_refused_in_words(console: Console) ->
     page.get_by_role("button", name="Remove the record").click()
     expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("CONTAINER_PROVISIONED")
     page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
-    console.looks_right("data")
+    console.check_appearance("data")
 
 
-def test_document_goes_round(console: Console) -> None:
-    """A document is made, found by its partition key, changed under its tag, and deleted."""
+def test_document_is_created_edited_and_deleted(console: Console) -> None:
+    """A document is created, found by its partition key, updated with its ETag, and deleted."""
     line = f"l-{uuid.uuid4().hex[:6]}"
     page = console.sign_in().open("data/orders/mes/workorders", "Data").page
     page.get_by_role("button", name="New document").click()
@@ -61,7 +61,7 @@ def test_document_goes_round(console: Console) -> None:
         f'{{\n  "id": "wo-1",\n  "line": "{line}",\n  "state": "open"\n}}'
     )
     dialog.get_by_label("JSON").fill(f'{{"id": "wo-1", "line": "{line}", "state": "done"}}')
-    console.looks_right("data-document")
+    console.check_appearance("data-document")
     dialog.get_by_role("button", name="Save").click()
     expect(grid).to_contain_text('"state":"done"')
     grid.get_by_text("wo-1").click()
@@ -70,8 +70,8 @@ def test_document_goes_round(console: Console) -> None:
     expect(page.get_by_role("heading", name="No documents")).to_be_visible()
 
 
-def test_document_that_was_changed_meanwhile(console: Console) -> None:
-    """What somebody else changed is not overwritten unseen; the reader chooses whose text stays."""
+def test_conflicting_document_edit(console: Console) -> None:
+    """After a concurrent edit the user chooses between the two versions."""
     console.expected.append("412")
     line = f"l-{uuid.uuid4().hex[:6]}"
     editor = console.service.caller("editor@plant-a.example")
@@ -88,7 +88,7 @@ def test_document_that_was_changed_meanwhile(console: Console) -> None:
     assert theirs.status_code == 200
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("dialog")).to_contain_text("changed the document")
-    console.looks_right("data-changed-meanwhile")
+    console.check_appearance("data-changed-meanwhile")
     page.get_by_role("button", name="Keep my version").click()
     expect(page.get_by_text("changed the document")).to_have_count(0)
     expect(text).to_have_value(mine)
@@ -97,7 +97,7 @@ def test_document_that_was_changed_meanwhile(console: Console) -> None:
 
 
 def test_pages_of_documents(console: Console) -> None:
-    """A long list is read page by page, forth and back."""
+    """A long list has pages, forwards and backwards."""
     line = f"l-{uuid.uuid4().hex[:6]}"
     editor = console.service.caller("editor@plant-a.example")
     for number in range(60):
@@ -115,7 +115,7 @@ def test_pages_of_documents(console: Console) -> None:
 
 
 def test_database_by_its_lookup(console: Console) -> None:
-    """A database is opened by its lookup, remembered for the tab, and one that is not there is told."""
+    """A database opens by its lookup, which the tab remembers; an unknown one shows an error."""
     console.expected.append("404")
     page = console.sign_in().open("data", "Data").page
     page.get_by_label("Another database").fill("nowhere")
@@ -126,8 +126,8 @@ def test_database_by_its_lookup(console: Console) -> None:
 
 
 def test_reader_of_documents_only(service: Service) -> None:
-    """A token that reads documents sees the tables and nothing that it may not do."""
-    with visiting(service) as console:
+    """A token that reads documents sees tables, without other actions."""
+    with open_console(service) as console:
         _with_token(console, "Workspace.Document.Read", "data")
         page = console.page
         page.get_by_role("link", name="recipes").wait_for()
@@ -136,15 +136,15 @@ def test_reader_of_documents_only(service: Service) -> None:
         page.get_by_role("link", name="workorders").click()
         expect(page.get_by_role("heading", name="Documents of workorders")).to_be_visible()
         expect(page.get_by_role("button", name="New document")).to_have_count(0)
-        console.stayed_clean()
+        console.check_no_errors()
 
 
 def test_reader_of_containers_only(service: Service) -> None:
-    """A token that lists containers sees them, without their documents."""
-    with visiting(service) as console:
+    """A token that lists containers sees no documents."""
+    with open_console(service) as console:
         _with_token(console, "Workspace.DataStore.Read", "data/orders")
         page = console.page
         expect(page.get_by_role("region", name="Containers of orders")).to_contain_text("planned")
         expect(page.get_by_role("link", name="workorders")).to_have_count(0)
         expect(page.get_by_role("button", name="New container")).to_have_count(0)
-        console.stayed_clean()
+        console.check_no_errors()

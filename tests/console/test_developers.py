@@ -1,4 +1,4 @@
-"""The developers page: where programs find what they need."""
+"""The developers page: addresses, commands and configurations."""
 
 import json
 import os
@@ -12,13 +12,13 @@ from tests.console.visits import Console
 from tests.service.local_service import Service
 
 
-def test_first_calls_run_as_they_are_shown(console: Console, service: Service) -> None:
+def test_shown_commands_run(console: Console, service: Service) -> None:
     """The commands turn a key into a token and list the queries."""
     page = console.sign_in("viewer@plant-a.example").open("developers", "Developers").page
-    console.looks_right("developers")
+    console.check_appearance("developers")
     exchange = page.get_by_role("region", name="Exchange of a key for a token with curl").inner_text()
     first = page.get_by_role("region", name="A first call with curl").inner_text()
-    # The key comes from a terminal there, from the standard input here.
+    # The command reads the key from a terminal; the test uses standard input.
     script = exchange.replace("read -rs KEY", "read -r KEY") + "\n" + first
     environment = {**os.environ, "NO_PROXY": "127.0.0.1"}
     key = service.key("viewer@plant-a.example")
@@ -35,8 +35,8 @@ def test_first_calls_run_as_they_are_shown(console: Console, service: Service) -
     assert "pressure-5m" in [query["lookup"] for query in json.loads(done.stdout)["warmQueries"]]
 
 
-def test_clients_of_assistants_are_told_the_address(console: Console) -> None:
-    """Each client's text names the address and a placeholder for the token, and is what its file takes."""
+def test_assistant_configurations_are_valid(console: Console) -> None:
+    """Each configuration contains the address and a token placeholder, in its file's format."""
     page = console.sign_in("viewer@plant-a.example").open("developers", "Developers").page
     url = f"{console.service.url}/oi-api/mcp"
     command = shlex.split(page.get_by_role("region", name="Configuration of Claude Code").inner_text())
@@ -52,8 +52,8 @@ def test_clients_of_assistants_are_told_the_address(console: Console) -> None:
     assert entry == {"type": "http", "url": url, "headers": {"Authorization": "Bearer TOKEN"}}
 
 
-def test_descriptions_and_keys_are_a_click_away(console: Console, tmp_path: Path) -> None:
-    """The OpenAPI document is saved with the caller's own operations; each link leads to something."""
+def test_links_and_openapi_download_work(console: Console, tmp_path: Path) -> None:
+    """The OpenAPI document has the caller's operations; each link works."""
     page = console.sign_in("viewer@plant-a.example").open("developers", "Developers").page
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save the OpenAPI document").click()

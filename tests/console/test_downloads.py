@@ -1,11 +1,11 @@
-"""The page of downloads: started, watched, saved, cancelled."""
+"""The downloads page: start, progress, files and cancellation."""
 
 import hashlib
 import re
 
 from playwright.sync_api import expect
 
-from tests.console.visits import Console, visiting
+from tests.console.visits import Console, open_console
 from tests.service.local_service import Service, wait_until
 
 CONNECTION = "line-gateway"
@@ -13,7 +13,7 @@ ROWS = 40
 
 
 def _archived(service: Service) -> None:
-    """Send messages and wait until a download holds them."""
+    """Send messages and wait until a download contains them."""
     editor = service.caller("editor@plant-a.example")
     messages = [{"messageId": f"dl-{number}", "torque": number / 4} for number in range(ROWS)]
     assert editor.post(f"/oi-api/telemetry/{CONNECTION}", json=messages).status_code == 202
@@ -29,7 +29,7 @@ def _archived(service: Service) -> None:
 
 
 def test_download_is_started_and_saved(console: Console) -> None:
-    """A download is started in the form, gets done by itself, and its file has the SHA-256 that the page shows."""
+    """A started download completes, and its file matches the SHA-256 on the page."""
     _archived(console.service)
     page = console.sign_in().open("downloads", "Downloads").page
     expect(page.get_by_role("heading", name="No downloads")).to_be_visible()
@@ -38,7 +38,7 @@ def test_download_is_started_and_saved(console: Console) -> None:
     page.get_by_role("button", name="Start download").click()
     job = page.get_by_role("article", name=re.compile(f"{CONNECTION}, completed"))
     expect(job).to_contain_text(f"{ROWS} rows", timeout=60_000)
-    console.looks_right("downloads")
+    console.check_appearance("downloads")
     with page.expect_download() as saving:
         job.get_by_role("link").click()
     digest = hashlib.sha256(saving.value.path().read_bytes()).hexdigest()
@@ -46,8 +46,8 @@ def test_download_is_started_and_saved(console: Console) -> None:
     job.get_by_role("button", name="Copy SHA-256").click()
 
 
-def test_refused_range_is_told_at_its_field(console: Console) -> None:
-    """A range that the service refuses is told with its code; the form stays as it was."""
+def test_rejected_range_is_reported_at_its_field(console: Console) -> None:
+    """A rejected range shows the error code; the form retains its values."""
     console.expected.append("400")
     page = console.sign_in().open("downloads?connection=pump-rig", "Downloads").page
     page.get_by_label("From").fill("2026-05-02T00:00")
@@ -57,8 +57,8 @@ def test_refused_range_is_told_at_its_field(console: Console) -> None:
     expect(page.get_by_label("From")).to_have_value("2026-05-02T00:00")
 
 
-def test_surfaces_offer_their_connections(console: Console) -> None:
-    """Within a surface only its connections are offered."""
+def test_form_lists_connections_of_the_surface(console: Console) -> None:
+    """After the choice of a surface the form lists only its connections."""
     page = console.sign_in().open("downloads?surface=packaging", "Downloads").page
     expect(page.get_by_label("Surface")).to_have_value("packaging")
     page.get_by_label("What").select_option("within")
@@ -68,9 +68,9 @@ def test_surfaces_offer_their_connections(console: Console) -> None:
 
 
 def test_token_without_the_catalog(service: Service) -> None:
-    """A token that may download and nothing else types the lookup, and asks for nothing that it may not."""
+    """Without the catalog the user types the lookup; no request causes a 403."""
     token = service.caller("editor@plant-a.example", "Workspace.ColdData.Export").headers["Authorization"]
-    with visiting(service) as console:
+    with open_console(service) as console:
         page = console.page
         page.goto(f"{service.url}/console/#/downloads")
         page.get_by_label("API key or token").fill(token.removeprefix("Bearer "))
@@ -79,4 +79,4 @@ def test_token_without_the_catalog(service: Service) -> None:
         page.get_by_role("button", name="Last hour").click()
         page.get_by_role("button", name="Start download").click()
         expect(page.get_by_role("article", name=re.compile("pump-rig, completed"))).to_be_visible(timeout=60_000)
-        console.stayed_clean()
+        console.check_no_errors()

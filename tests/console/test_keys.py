@@ -1,4 +1,4 @@
-"""Keys and tokens: made with some rights for some time, shown once, listed, revoked; and the caller's usage."""
+"""Keys and tokens: creation, list, revocation; and the caller's usage."""
 
 import re
 from typing import Any
@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.visits import Console, visiting
+from tests.console.visits import Console, open_console
 from tests.service.local_service import Service, wait_until
 
 ADMIN, EDITOR, VIEWER = "admin@plant-a.example", "editor@plant-a.example", "viewer@plant-a.example"
@@ -16,7 +16,7 @@ EVERYTHING = (
 )
 
 
-def signed_in_by_key(console: Console, member: str) -> Page:
+def sign_in_with_key(console: Console, member: str) -> Page:
     """Sign in with a member's API key."""
     page = console.page
     page.goto(f"{console.service.url}/console/")
@@ -27,23 +27,23 @@ def signed_in_by_key(console: Console, member: str) -> Page:
 
 
 def whoami(service: Service, credential: str) -> httpx.Response:
-    """Ask who a credential belongs to."""
+    """Return the reply with the identity of a credential."""
     return service.anonymous(bearer=credential).get("/workspace/api/keys/whoami")
 
 
 def secret(page: Page, label: str | re.Pattern[str]) -> str:
-    """Return the credential that is shown."""
+    """Return the credential on the page."""
     return page.get_by_role("region", name=label).inner_text().strip()
 
 
-def copied(page: Page) -> None:
-    """Say that it was copied, after which it is gone."""
+def confirm_copied(page: Page) -> None:
+    """Confirm that the credential is copied, which removes it from the page."""
     page.get_by_role("button", name="I have copied it").click()
 
 
-def test_token_of_chosen_rights_is_shown_once(console: Console) -> None:
-    """A token with chosen rights and lifetime is shown once, works as chosen, and is kept nowhere."""
-    page = signed_in_by_key(console, VIEWER)
+def test_token_is_shown_once(console: Console) -> None:
+    """A new token has the chosen rights and lifetime, is shown once, and is not stored."""
+    page = sign_in_with_key(console, VIEWER)
     console.open("keys", "Keys and tokens")
     expect(page.get_by_role("radio", name=re.compile("30 days"))).to_be_enabled()
     page.get_by_role("radio", name=re.compile("7 days")).check()
@@ -54,12 +54,12 @@ def test_token_of_chosen_rights_is_shown_once(console: Console) -> None:
     expect(page.get_by_role("treeitem", name=re.compile("^Verify"))).to_have_attribute("aria-checked", "true")
     page.get_by_role("treeitem", name=re.compile("^Verify")).click()
     expect(page.get_by_role("treeitem", name="Audit log")).to_have_attribute("aria-checked", "mixed")
-    console.looks_right("keys-token")
+    console.check_appearance("keys-token")
     page.get_by_role("button", name="Create the token").click()
     page.get_by_text("Copy it now").wait_for()
-    console.looks_right("keys-token-made")
+    console.check_appearance("keys-token-made")
     token = secret(page, "Your new token")
-    copied(page)
+    confirm_copied(page)
     assert token not in page.evaluate(EVERYTHING)
     who = whoami(console.service, token).json()
     assert (who["principal"], who["accessRights"]) == (VIEWER, ["Workspace.Provenance.Read"])
@@ -68,8 +68,8 @@ def test_token_of_chosen_rights_is_shown_once(console: Console) -> None:
     assert token not in page.evaluate(EVERYTHING)
 
 
-def test_rights_are_chosen_by_keyboard(console: Console) -> None:
-    """One item takes Tab; arrows move and fold, Space ticks; only rights that the caller holds are offered."""
+def test_keyboard_selects_rights(console: Console) -> None:
+    """The tree has one tab stop, arrows move and fold, Space selects; it lists only the caller's rights."""
     console.sign_in(VIEWER).open("keys", "Keys and tokens")
     page = console.page
     expect(page.get_by_role("treeitem", name="Keys", exact=True)).to_have_count(0)
@@ -90,8 +90,8 @@ def test_rights_are_chosen_by_keyboard(console: Console) -> None:
     expect(page.get_by_role("treeitem", name=re.compile("^Use"))).to_be_focused()
 
 
-def test_token_of_a_token_is_capped(console: Console) -> None:
-    """Signed in by a link, longer lifetimes cannot be chosen, and the page says why; minutes of one's own work."""
+def test_token_cannot_outlive_its_issuer(console: Console) -> None:
+    """After sign-in by a link, longer lifetimes are disabled with a reason; custom minutes work."""
     console.sign_in(VIEWER).open("keys", "Keys and tokens")
     page = console.page
     expect(page.get_by_role("status")).to_contain_text("Sign in with an API key")
@@ -102,7 +102,7 @@ def test_token_of_a_token_is_capped(console: Console) -> None:
         minutes.fill(wrong)
         page.get_by_role("button", name="Create the token").click()
         expect(page.get_by_role("alert")).to_contain_text(rule)
-    console.looks_right("keys-token-capped")
+    console.check_appearance("keys-token-capped")
     minutes.fill("7")
     page.get_by_role("button", name="Create the token").click()
     token = secret(page, "Your new token")
@@ -112,7 +112,7 @@ def test_token_of_a_token_is_capped(console: Console) -> None:
 
 
 def test_token_is_revoked(console: Console) -> None:
-    """A pasted token is revoked by its id after a question; an unknown id says so."""
+    """A pasted token is revoked by its id after a confirmation; an unknown id shows an error."""
     console.expected.append("404")
     token = console.service.caller(EDITOR, "Workspace.Catalog.Read").headers["authorization"].removeprefix("Bearer ")
     console.sign_in(EDITOR).open("keys/revoke", "Keys and tokens")
@@ -123,15 +123,15 @@ def test_token_is_revoked(console: Console) -> None:
     expect(page.get_by_role("alert")).to_contain_text("TOKEN_NOT_FOUND")
     page.get_by_label("Token, or its id").fill(token)
     page.get_by_role("button", name="Revoke", exact=True).click()
-    console.looks_right("keys-revoke")
+    console.check_appearance("keys-revoke")
     page.get_by_role("button", name="Revoke permanently").click()
     expect(page.get_by_text("The token is revoked")).to_be_visible()
     wait_until(lambda: whoami(console.service, token).status_code, lambda status: status == 401)
 
 
 @pytest.mark.parametrize(("member", "owner"), [(VIEWER, ""), (ADMIN, EDITOR)])
-def test_key_is_made_listed_and_revoked(console: Console, member: str, owner: str) -> None:
-    """A key is made, for somebody else by who manages keys, shown once, used, listed, and revoked after a question."""
+def test_key_is_created_listed_and_revoked(console: Console, member: str, owner: str) -> None:
+    """A key, own or of another member, is created, shown once, listed and revoked."""
     console.sign_in(member).open("keys/keys", "Keys and tokens")
     page, name = console.page, f"dashboard of {owner or member}"
     page.get_by_role("button", name="Create an API key").click()
@@ -142,25 +142,25 @@ def test_key_is_made_listed_and_revoked(console: Console, member: str, owner: st
         page.get_by_label("Belongs to").fill(owner)
     else:
         expect(page.get_by_label("Belongs to")).to_have_count(0)
-    console.looks_right(f"keys-new-{member}")
+    console.check_appearance(f"keys-new-{member}")
     page.get_by_role("button", name="Create the key").click()
     key = secret(page, re.compile("Your new API key"))
     assert whoami(console.service, key).json()["principal"] == (owner or member)
-    copied(page)
+    confirm_copied(page)
     row = page.get_by_role("row").filter(has_text=name)
     expect(row).to_contain_text("in use")
-    console.looks_right(f"keys-list-{member}")
+    console.check_appearance(f"keys-list-{member}")
     row.click()
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(page.get_by_role("dialog")).to_contain_text("within 15 seconds")
-    console.looks_right(f"keys-key-{member}")
+    console.check_appearance(f"keys-key-{member}")
     page.get_by_role("button", name="Revoke permanently").click()
     expect(row).to_contain_text("revoked")
     wait_until(lambda: whoami(console.service, key).status_code, lambda status: status == 401)
 
 
-def test_key_for_nobody_is_told_at_its_field(console: Console) -> None:
-    """What the service says about a field stands at the field."""
+def test_unknown_owner_is_reported_at_its_field(console: Console) -> None:
+    """The form shows the service's message at the field."""
     console.expected.append("400")
     console.sign_in().open("keys/keys", "Keys and tokens")
     page = console.page
@@ -171,8 +171,8 @@ def test_key_for_nobody_is_told_at_its_field(console: Console) -> None:
     expect(page.get_by_label("Belongs to")).to_have_attribute("aria-invalid", "true")
 
 
-def test_usage_follows_each_reply(console: Console) -> None:
-    """The meter tells the caller's requests against the limit, and moves with each reply of the API."""
+def test_usage_meter_changes_with_each_reply(console: Console) -> None:
+    """The meter shows the caller's requests and limit, updated by each reply."""
     console.sign_in("approver@plant-a.example").open("keys", "Keys and tokens")
     meter = console.page.get_by_role("meter", name="Your usage")
     expect(meter).to_have_attribute("aria-valuemax", re.compile("^[0-9]+$"))
@@ -187,12 +187,12 @@ def _used(meter: Any) -> int:
 
 
 def test_narrow_screen(service: Service) -> None:
-    """On a narrow screen nothing of it is cut off sideways."""
-    with visiting(service, width=390) as console:
+    """A narrow screen needs no horizontal scrolling."""
+    with open_console(service, width=390) as console:
         console.sign_in()
         for view in ("token", "keys", "revoke"):
             console.open(f"keys/{view}", "Keys and tokens")
             console.page.get_by_role("tab", selected=True).wait_for()
-            console.looks_right(f"keys-narrow-{view}")
+            console.check_appearance(f"keys-narrow-{view}")
             assert console.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), view
-        console.stayed_clean()
+        console.check_no_errors()

@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Page, WebSocketRoute, expect
 
-from tests.console.visits import Console, visiting
+from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
 RIG = "pump-rig"
@@ -29,7 +29,7 @@ def _picture_of(page: Page, lane: str) -> str:
 
 
 def test_connections_and_their_newest_values(console: Console) -> None:
-    """The page opens with every connection, how fast it sends, and charts of what comes."""
+    """The page shows every connection with its message rate, and live charts."""
     page = console.sign_in().open("overview", "Overview").page
     table = page.get_by_role("grid", name="Connections")
     expect(table.get_by_role("row")).to_have_count(8)
@@ -38,11 +38,11 @@ def test_connections_and_their_newest_values(console: Console) -> None:
     expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
     page.get_by_role("heading", name="Live").scroll_into_view_if_needed()
     expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=STREAM_MS)
-    console.looks_right("overview")
+    console.check_appearance("overview")
 
 
 def test_chart_moves_and_pauses(console: Console) -> None:
-    """Fields appear as they are sent and are drawn when chosen; paused, the chart stands still and misses nothing."""
+    """New fields appear in the list and chart; a paused chart does not move and loses no data."""
     service = console.service
     page = console.sign_in().open(f"overview?connection={RIG}&window=60", "Overview").page
     expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=STREAM_MS)
@@ -67,15 +67,15 @@ def test_chart_moves_and_pauses(console: Console) -> None:
     page.wait_for_function("still => document.querySelector('canvas').toDataURL() !== still", arg=still)
 
 
-def test_the_past_comes_first(console: Console) -> None:
-    """A page that is opened later shows what was sent before."""
+def test_chart_starts_with_past_messages(console: Console) -> None:
+    """The chart shows messages from before the page was opened."""
     _send(console.service, {"Before": 17.5}, device="rig-past")
     page = console.sign_in().open(f"overview?connection={RIG}&window=900", "Overview").page
     expect(page.get_by_label("rig-past Before")).to_be_visible(timeout=STREAM_MS)
 
 
-def test_a_thousand_events_a_second_are_all_taken_in(console: Console) -> None:
-    """Whatever is sent is read as it comes: after a thousand events a second for some seconds none is left over."""
+def test_page_processes_a_thousand_events_a_second(console: Console) -> None:
+    """The page processes a thousand events per second without loss."""
     service = console.service
     address = f"overview?connection={RIG}&window=60&fields={RIG}%2Frig-load%2Fload"
     page = console.sign_in().open(address, "Overview").page
@@ -89,11 +89,11 @@ def test_a_thousand_events_a_second_are_all_taken_in(console: Console) -> None:
     expect(lane).to_contain_text("12,345", timeout=2 * STREAM_MS)
     text = page.get_by_text(re.compile(r"^[\d,]+ messages$")).inner_text()
     assert int(text.split()[0].replace(",", "")) >= SECONDS * A_SECOND + 1
-    console.picture("overview-load")
+    console.save_screenshot("overview-load")
 
 
-def test_stream_that_fell_behind_is_told_and_comes_back(console: Console) -> None:
-    """A stream that the service closed is told with the reason, opened again, and goes on where it was."""
+def test_closed_stream_reconnects(console: Console) -> None:
+    """After the service closes the stream the page shows the reason, reconnects and continues."""
     sockets: list[WebSocketRoute] = []
     page = console.page
 
@@ -109,13 +109,13 @@ def test_stream_that_fell_behind_is_told_and_comes_back(console: Console) -> Non
     expect(page.get_by_text("The stream is open again")).to_be_visible(timeout=STREAM_MS)
     assert len(sockets) == 2
     assert "since=" in sockets[1].url
-    console.looks_right("overview-dropped")
+    console.check_appearance("overview-dropped")
     page.get_by_role("button", name="Dismiss").click()
     expect(page.get_by_text("fell behind")).to_have_count(0)
 
 
-def test_unknown_source_is_told(console: Console) -> None:
-    """The address of a source that is not there says so, and does not try for ever."""
+def test_unknown_source_shows_an_error(console: Console) -> None:
+    """An unknown source shows an error, without endless retries."""
     console.expected.append("404")
     page = console.sign_in().open("overview?surface=nowhere", "Overview").page
     expect(page.get_by_role("alert")).to_contain_text("SURFACE_NOT_FOUND")
@@ -124,27 +124,27 @@ def test_unknown_source_is_told(console: Console) -> None:
 
 
 def test_token_without_the_live_stream(service: Service) -> None:
-    """Who may read the catalog only sees the connections, and is told what the live stream needs."""
+    """A token with only the catalog sees connections and the right that the live stream requires."""
     token = service.caller("viewer@plant-a.example", "Workspace.Catalog.Read").headers["Authorization"]
-    with visiting(service) as console:
+    with open_console(service) as console:
         page = console.page
         page.goto(f"{service.url}/console/")
         page.get_by_label("API key or token").fill(token.removeprefix("Bearer "))
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("region", name="Connections")).to_contain_text("chiller-sim")
         expect(page.get_by_role("main")).to_contain_text("Workspace.LiveStream.Read")
-        console.looks_right("overview-catalog-only")
-        console.stayed_clean()
+        console.check_appearance("overview-catalog-only")
+        console.check_no_errors()
 
 
 def test_token_with_the_live_stream_alone(service: Service) -> None:
-    """Who may listen and nothing else sees the charts."""
+    """A token with only the live stream sees the charts."""
     token = service.caller("viewer@plant-a.example", "Workspace.LiveStream.Read").headers["Authorization"]
-    with visiting(service) as console:
+    with open_console(service) as console:
         page = console.page
         page.goto(f"{service.url}/console/")
         page.get_by_label("API key or token").fill(token.removeprefix("Bearer "))
         page.get_by_role("button", name="Sign in").click()
         expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
         expect(page.get_by_role("grid")).to_have_count(0)
-        console.stayed_clean()
+        console.check_no_errors()

@@ -1,4 +1,4 @@
-"""Queries in the console: found, run, charted, asked ad hoc, with the rights that there are."""
+"""Queries in the console: list, run, charts and the ad-hoc editor."""
 
 import re
 
@@ -11,22 +11,22 @@ TEN_THOUSAND = """range i from 1 to 10000 step 1
 
 
 def run(page: Page) -> None:
-    """Press the button and wait for what is known of the result."""
+    """Run the query and wait for the summary of its result."""
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_role("region", name="About the result").wait_for()
 
 
 def ask(page: Page, kql: str) -> None:
-    """Put a text into the editor."""
+    """Enter a text into the editor."""
     page.get_by_label("KQL", exact=True).fill(kql)
 
 
 def test_queries_are_found_by_words_and_state(console: Console) -> None:
-    """The list shows who released each query, and its filters stand in the address."""
+    """The list shows the approver of each query; the address contains its filters."""
     page = console.sign_in("viewer@plant-a.example").open("queries", "Queries").page
     grid = page.get_by_role("grid", name="Queries")
     expect(grid.get_by_role("row", name="Pressure per five minutes")).to_contain_text("admin@plant-a.example")
-    console.looks_right("queries")
+    console.check_appearance("queries")
     page.get_by_label("Search").fill("vibration")
     page.get_by_label("State").select_option("draft")
     expect(grid.get_by_role("row")).to_have_count(2)
@@ -39,50 +39,50 @@ def test_queries_are_found_by_words_and_state(console: Console) -> None:
 
 
 def test_a_query_is_run_and_charted(console: Console) -> None:
-    """A run with a parameter shows a chart, a table, and who released the query; its address runs the same again."""
+    """A run shows a chart, a table and the approver; its address repeats the run."""
     page = console.sign_in().open("queries/chiller-temperature-5m", "Chiller supply temperature").page
     page.get_by_label("Time range").select_option("P1D")
     run(page)
     about = page.get_by_role("region", name="About the result")
     expect(about).to_contain_text("Approved by admin@plant-a.example")
     assert "timeRange=P1D" in page.url
-    console.looks_right("query-run")
+    console.check_appearance("query-run")
     if page.get_by_role("tab", name="Chart").count():
         expect(page.locator(".u-over")).to_be_visible()
     page.get_by_role("tab", name="Table").click()
     expect(page.get_by_role("region", name="Rows of the result")).to_contain_text("avgTemperature real")
-    console.looks_right("query-run-table")
+    console.check_appearance("query-run-table")
     page.get_by_role("tab", name="Definition").click()
     expect(page.get_by_role("region", name="KQL of Chiller supply temperature")).to_contain_text("bin(Timestamp, 5m)")
-    console.looks_right("query-definition")
+    console.check_appearance("query-definition")
     page.get_by_role("tab", name="History").click()
     expect(page.get_by_role("tabpanel").last).to_contain_text("Created")
-    console.looks_right("query-history")
+    console.check_appearance("query-history")
 
 
-def test_a_bad_parameter_is_told_at_its_field(console: Console) -> None:
-    """What the service says of a parameter, the time range or the limit stands at its input."""
+def test_invalid_parameter_is_reported_at_its_field(console: Console) -> None:
+    """The service's message about a parameter, time range or limit is shown at its input."""
     console.expected.append("400")
     page = console.sign_in().open("queries/chiller-excursions", "Chiller temperature excursions").page
     page.get_by_label("low").fill("warm")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_label("low")).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_label("low")).to_have_accessible_description(re.compile("must be a number"))
-    console.looks_right("query-bad-parameter")
+    console.check_appearance("query-bad-parameter")
     page.get_by_label("low").fill("4.5")
     run(page)
     expect(page.get_by_label("low")).not_to_have_attribute("aria-invalid", "true")
 
 
-def test_an_error_of_the_engine_is_marked_at_its_place(console: Console) -> None:
-    """A syntax error names line and column, marks them in the editor, and leads there; Ctrl+Enter runs."""
+def test_engine_error_is_marked_in_the_editor(console: Console) -> None:
+    """A syntax error has line and column, a mark and a link to it; Ctrl+Enter runs."""
     console.expected.append("400")
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     ask(page, "Telemetry\n| where Nope == 1\n| take 5")
     page.get_by_label("KQL", exact=True).press("Control+Enter")
     expect(page.get_by_role("alert").first).to_contain_text("Line 2, column 9")
     expect(page.locator("[data-line='2'][data-column='9']")).to_be_attached()
-    console.looks_right("ad-hoc-error")
+    console.check_appearance("ad-hoc-error")
     page.get_by_role("button", name="Go there").click()
     at = "document.activeElement.selectionStart"
     assert page.evaluate(at) == len("Telemetry\n| where ")
@@ -90,11 +90,11 @@ def test_an_error_of_the_engine_is_marked_at_its_place(console: Console) -> None
     page.get_by_label("KQL", exact=True).press("Control+Enter")
     expect(page.get_by_role("region", name="About the result")).to_contain_text("this query has no approval")
     expect(page.locator("[data-line]")).to_have_count(0)
-    console.looks_right("ad-hoc")
+    console.check_appearance("ad-hoc")
 
 
 def test_ten_thousand_rows_scroll(console: Console) -> None:
-    """A long result draws the rows that are seen, to the last one."""
+    """A long result renders only the visible rows, up to the last one."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     ask(page, TEN_THOUSAND)
     page.get_by_label("Maximum rows").fill("10000")
@@ -108,4 +108,4 @@ def test_ten_thousand_rows_scroll(console: Console) -> None:
     assert page.locator("tbody tr").count() < 60
     table.evaluate("box => { box.scrollTop = 0; }")
     expect(table.get_by_text("row 1", exact=True)).to_be_visible()
-    console.looks_right("rows")
+    console.check_appearance("rows")

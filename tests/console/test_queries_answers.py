@@ -1,4 +1,4 @@
-"""Answers in the console: cut off, kept, saved as files, on narrow screens, by the keyboard."""
+"""Results in the console: truncation, cache, downloads, narrow screens and keyboard."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from pyarrow import parquet
 
-from tests.console.visits import Console, visiting
+from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
 WAVES = """range i from 0 to 719 step 1
@@ -19,8 +19,8 @@ KEPT = {"name": "Kept", "surface": "cooling", "kql": "print now = 1", "cacheSeco
 
 
 @pytest.fixture
-def kept(service: Service) -> Iterator[str]:
-    """Return the lookup of a query whose answers are kept."""
+def cached_query(service: Service) -> Iterator[str]:
+    """Yield the lookup of a query with cached results."""
     admin = service.caller("admin@plant-a.example")
     assert service.caller("editor@plant-a.example").put("/oi-api/warm-queries/kept", json=KEPT).status_code == 201
     assert admin.post("/oi-api/warm-queries/kept/approve").status_code == 200
@@ -28,7 +28,7 @@ def kept(service: Service) -> Iterator[str]:
     assert admin.delete("/oi-api/warm-queries/kept").status_code == 204
 
 
-def asked(console: Console, kql: str, limit: str = "") -> Page:
+def run_ad_hoc(console: Console, kql: str, limit: str = "") -> Page:
     """Run a text ad hoc."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     page.get_by_label("KQL", exact=True).fill(kql)
@@ -38,15 +38,15 @@ def asked(console: Console, kql: str, limit: str = "") -> Page:
     return page
 
 
-def test_lines_are_told_apart_and_chosen(console: Console) -> None:
-    """Names split lines, measurements are drawn first, others on demand, a dozen at most."""
-    page = asked(console, WAVES)
+def test_chart_lines_can_be_selected(console: Console) -> None:
+    """A chart has one line per name and at most twelve; measurements are drawn first."""
+    page = run_ad_hoc(console, WAVES)
     legend = page.locator(".u-legend .u-series")
     expect(legend).to_have_count(1 + 8)
     page.get_by_role("tablist", name="Form of the result").scroll_into_view_if_needed()
     page.locator(".u-over").hover()
     page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-    console.looks_right("chart")
+    console.check_appearance("chart")
     page.get_by_role("checkbox", name="flow").check()
     expect(legend).to_have_count(1 + 12)
     expect(page.get_by_role("main")).to_contain_text("12 of 16 lines are drawn")
@@ -54,9 +54,9 @@ def test_lines_are_told_apart_and_chosen(console: Console) -> None:
     expect(legend).to_have_count(1 + 8)
 
 
-def test_an_answer_that_is_cut_off_says_so_and_is_saved(console: Console, tmp_path: Path) -> None:
-    """More rows than asked for are told of; CSV and Parquet hold those that are shown."""
-    page = asked(console, "range i from 1 to 9 step 1", "4")
+def test_truncated_result_is_marked_and_downloaded(console: Console, tmp_path: Path) -> None:
+    """A truncated result shows a notice; CSV and Parquet contain the same rows."""
+    page = run_ad_hoc(console, "range i from 1 to 9 step 1", "4")
     expect(page.get_by_role("status").filter(has_text="more than these 4 rows")).to_be_visible()
     with page.expect_download() as saved:
         page.get_by_role("button", name="CSV").click()
@@ -70,9 +70,9 @@ def test_an_answer_that_is_cut_off_says_so_and_is_saved(console: Console, tmp_pa
     assert parquet.read_table(tmp_path / "rows.parquet").to_pydict() == {"i": [1, 2, 3, 4]}
 
 
-def test_a_kept_answer_says_how_old_it_is(console: Console, kept: str) -> None:
-    """The second run of a query whose answers are kept says that its rows are the first one's."""
-    page = console.sign_in("viewer@plant-a.example").open(f"queries/{kept}", "Kept").page
+def test_cached_result_shows_its_age(console: Console, cached_query: str) -> None:
+    """The second run of a cached query shows the time of the first."""
+    page = console.sign_in("viewer@plant-a.example").open(f"queries/{cached_query}", "Kept").page
     about = page.get_by_role("region", name="About the result")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(about).to_contain_text("as of")
@@ -81,8 +81,8 @@ def test_a_kept_answer_says_how_old_it_is(console: Console, kept: str) -> None:
     expect(about).to_contain_text("cached")
 
 
-def test_the_list_is_used_by_the_keyboard(console: Console) -> None:
-    """Arrow keys choose a query, Enter opens it, and its heading takes the focus."""
+def test_keyboard_opens_a_query(console: Console) -> None:
+    """Arrow keys select a query, Enter opens it, and its heading takes the focus."""
     page = console.sign_in("viewer@plant-a.example").open("queries", "Queries").page
     grid = page.get_by_role("grid", name="Queries")
     grid.focus()
@@ -93,9 +93,9 @@ def test_the_list_is_used_by_the_keyboard(console: Console) -> None:
     expect(heading).to_be_focused()
 
 
-def test_narrow_screens_cut_nothing_off(service: Service) -> None:
-    """List, run, form and developers page fit a telephone; tables scroll in themselves."""
-    with visiting(service, width=390) as console:
+def test_pages_fit_a_narrow_screen(service: Service) -> None:
+    """The query and developers pages fit a phone; only tables scroll horizontally."""
+    with open_console(service, width=390) as console:
         page = console.sign_in().page
         for path, heading in (
             ("queries", "Queries"),
@@ -107,5 +107,5 @@ def test_narrow_screens_cut_nothing_off(service: Service) -> None:
             console.open(path, heading)
             page.wait_for_load_state("networkidle")
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path
-            console.looks_right(f"narrow-{path}")
-        console.stayed_clean()
+            console.check_appearance(f"narrow-{path}")
+        console.check_no_errors()

@@ -1,33 +1,33 @@
-"""Care for texts in the console: what nobody sees is shown, what is typed is not lost, nobody overwrites unseen."""
+"""Texts in the console: invisible characters, unsaved input and conflicting edits."""
 
 import re
 
 from playwright.sync_api import Dialog, expect
 
-from tests.console.test_queries_drafts import KQL, written
+from tests.console.test_queries_drafts import KQL, save_draft
 from tests.console.visits import Console
 from tests.service.local_service import Service
 
 
-def test_what_nobody_sees_is_shown_before_an_approval(console: Console) -> None:
-    """The editor and the approver are warned of characters that turn a text's direction, and see them written out."""
+def test_invisible_characters_are_escaped(console: Console) -> None:
+    """Editor and approver see a warning and escapes for invisible characters."""
     mine = console.sign_in().open("queries/-/new", "New query").page
     mine.get_by_label("KQL", exact=True).fill(f"{KQL}\n// \u202elevel\u2066")
     expect(mine.get_by_role("status")).to_contain_text("\\u202e, \\u2066")
-    written(mine, "turned", "Turned", f"{KQL}\n// \u202elevel\u2066 {'x' * 2000}")
+    save_draft(mine, "turned", "Turned", f"{KQL}\n// \u202elevel\u2066 {'x' * 2000}")
     expect(mine.get_by_role("heading", level=1)).to_have_text("Turned")
-    with console.another() as other:
+    with console.open_second() as other:
         page = other.sign_in("approver@plant-a.example").open("queries/turned", "Turned").page
         page.get_by_role("button", name="Approve").click()
         dialog = page.get_by_role("dialog", name=re.compile("Approve"))
         expect(dialog.get_by_role("status").first).to_contain_text("contains invisible characters")
         expect(dialog.get_by_role("region", name="KQL of Turned")).to_contain_text("// \\u202elevel\\u2066")
-        other.looks_right("query-approve-unseen")
-        other.stayed_clean()
+        other.check_appearance("query-approve-unseen")
+        other.check_no_errors()
 
 
-def test_what_is_typed_is_kept_until_its_author_agrees_to_lose_it(console: Console) -> None:
-    """A link and the browser's way back ask first; whoever declines finds the text as it was."""
+def test_unsaved_input_needs_a_confirmation(console: Console) -> None:
+    """Links and the back button ask for a confirmation; after a refusal the text is unchanged."""
     page = console.sign_in().open("queries", "Queries").page
     page.get_by_role("button", name="New query").click()
     page.get_by_label("Name", exact=True).fill("Not saved yet")
@@ -45,12 +45,12 @@ def test_what_is_typed_is_kept_until_its_author_agrees_to_lose_it(console: Conso
     assert page.url.endswith("#/queries/-/new")
 
 
-def test_two_editors_do_not_overwrite_each_other_unseen(console: Console) -> None:
-    """The second to save is shown what the first saved, and overwrites it only by saying so."""
+def test_conflicting_edit_needs_a_confirmation(console: Console) -> None:
+    """The second of two editors sees the first one's version and must confirm to overwrite it."""
     first = console.sign_in().open("queries/-/new", "New query").page
-    written(first, "two-editors", "Two editors")
+    save_draft(first, "two-editors", "Two editors")
     expect(first.get_by_role("heading", level=1)).to_have_text("Two editors")
-    with console.another() as other:
+    with console.open_second() as other:
         other.expected.append("412")
         second = other.sign_in().open("queries/two-editors/edit", "Edit query").page
         second.get_by_label("Name", exact=True).fill("The second's")
@@ -61,18 +61,18 @@ def test_two_editors_do_not_overwrite_each_other_unseen(console: Console) -> Non
         second.get_by_role("button", name="Save as a draft").click()
         dialog = second.get_by_role("dialog", name="Another person changed the query")
         expect(dialog).to_contain_text("the first's")
-        other.looks_right("query-overtaken")
-        # Going back keeps the old state in mind: the next attempt is refused as well.
+        other.check_appearance("query-overtaken")
+        # After going back the form still has the old ETag, so the next attempt fails, too.
         dialog.get_by_role("button", name="Back to my text").click()
         expect(second.get_by_label("Name", exact=True)).to_have_value("The second's")
         second.get_by_role("button", name="Save as a draft").click()
         dialog.get_by_role("button", name="Overwrite").click()
         expect(second.get_by_role("heading", level=1)).to_have_text("The second's")
-        other.stayed_clean()
+        other.check_no_errors()
 
 
-def test_an_editor_goes_on_from_the_newer_text(console: Console, service: Service) -> None:
-    """Whoever is told of a newer text, or an approval, may take it in place of theirs, and go on from there."""
+def test_editor_can_use_the_newer_text(console: Console, service: Service) -> None:
+    """After a conflict the editor can replace the draft by the newer text and edit that."""
     console.expected.append("412")
     body, path = {"name": "Shared", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/shared"
     editor, admin = service.caller("editor@plant-a.example"), service.caller("admin@plant-a.example")

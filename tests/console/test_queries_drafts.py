@@ -1,4 +1,4 @@
-"""Drafts in the console: written by one, approved by another, removed."""
+"""Drafts in the console: creation, approval and removal."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.service.local_service import Service
 KQL = "Telemetry\n| summarize readings = count() by ConnectionLookup"
 
 
-def written(page: Page, lookup: str, name: str, kql: str = KQL) -> None:
+def save_draft(page: Page, lookup: str, name: str, kql: str = KQL) -> None:
     """Fill the form of a new query and save it."""
     page.get_by_label("Lookup", exact=True).fill(lookup)
     page.get_by_label("Name", exact=True).fill(name)
@@ -19,8 +19,8 @@ def written(page: Page, lookup: str, name: str, kql: str = KQL) -> None:
     page.get_by_role("button", name="Save as a draft").click()
 
 
-def test_a_draft_is_written_by_one_and_approved_by_another(console: Console) -> None:
-    """Its author cannot approve it and is told why; somebody else can, and then it runs."""
+def test_another_user_approves_a_draft(console: Console) -> None:
+    """The author of a draft cannot approve it; another user can, and then it runs."""
     mine = console.sign_in().open("queries", "Queries").page
     mine.get_by_role("button", name="New query").click()
     expect(mine.get_by_role("heading", level=1)).to_be_focused()
@@ -28,21 +28,21 @@ def test_a_draft_is_written_by_one_and_approved_by_another(console: Console) -> 
     mine.get_by_label("Parameter 1, name").fill("least")
     mine.get_by_label("Parameter 1, type").select_option("long")
     mine.get_by_label("Parameter 1, default").fill("0")
-    written(mine, "two-people", "Two people", f"{KQL}\n| where readings > least")
+    save_draft(mine, "two-people", "Two people", f"{KQL}\n| where readings > least")
     expect(mine.get_by_role("heading", level=1)).to_have_text("Two people")
     expect(mine.get_by_role("button", name="Approve")).to_be_disabled()
     expect(mine.get_by_role("main")).to_contain_text("You edited it last")
-    console.looks_right("query-own-draft")
+    console.check_appearance("query-own-draft")
     mine.get_by_role("tab", name="Run").click()
     expect(mine.get_by_role("tabpanel")).to_contain_text("A draft cannot run")
-    with console.another() as other:
+    with console.open_second() as other:
         page = other.sign_in("approver@plant-a.example").open("queries/two-people", "Two people").page
         assert page.get_by_role("button", name="Edit").count() == 0
         page.get_by_role("button", name="Approve").click()
         dialog = page.get_by_role("dialog", name=re.compile("Approve"))
         expect(dialog).to_contain_text("where readings > least")
         expect(dialog).to_contain_text("never approved before")
-        other.looks_right("query-approve")
+        other.check_appearance("query-approve")
         dialog.get_by_role("button", name="Approve").click()
         expect(page.get_by_role("main")).to_contain_text("approver@plant-a.example")
         page.get_by_role("tab", name="Run").click()
@@ -51,33 +51,33 @@ def test_a_draft_is_written_by_one_and_approved_by_another(console: Console) -> 
         expect(page.get_by_role("region", name="About the result")).to_contain_text("by approver@plant-a.example")
         page.get_by_role("tab", name="History").click()
         expect(page.get_by_role("main").get_by_role("listitem").first).to_contain_text("Approved")
-        other.looks_right("query-history-approved")
-        other.stayed_clean()
+        other.check_appearance("query-history-approved")
+        other.check_no_errors()
 
 
-def test_what_is_wrong_with_a_draft_stands_at_its_fields(console: Console) -> None:
-    """Each rule that the service names is told where it is broken; the engine's error is marked in the text."""
+def test_draft_errors_are_reported_at_their_fields(console: Console) -> None:
+    """The form shows each error at its field; engine errors are marked in the text."""
     console.expected += ["400", "412"]
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
     page.get_by_role("button", name="Add a parameter").click()
     page.get_by_label("Parameter 1, name").fill("1x")
     page.get_by_label("API path").fill("/x")
-    written(page, "bad-draft", "Bad draft")
+    save_draft(page, "bad-draft", "Bad draft")
     expect(page.get_by_label("Parameter 1, name")).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_label("API path")).to_have_attribute("aria-invalid", "true")
-    console.looks_right("query-form-errors")
+    console.check_appearance("query-form-errors")
     page.get_by_role("button", name="Remove parameter 1").click()
     page.get_by_label("API path").fill("")
-    written(page, "bad-draft", "Bad draft", "Telemetry\n| wherex 1")
+    save_draft(page, "bad-draft", "Bad draft", "Telemetry\n| wherex 1")
     expect(page.locator("[data-line='2'][data-column='1']")).to_be_attached()
-    written(page, "pressure-5m", "Pressure again")
+    save_draft(page, "pressure-5m", "Pressure again")
     expect(page.get_by_label("Lookup", exact=True)).to_have_accessible_description(re.compile("another query"))
 
 
 def test_a_query_is_edited_and_removed(console: Console) -> None:
-    """An edit shows what was stored and makes a draft of it; removal asks first."""
+    """The form of an edit has the stored values; removal needs a confirmation."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
-    written(page, "short-lived", "Short-lived")
+    save_draft(page, "short-lived", "Short-lived")
     page.get_by_role("button", name="Edit").click()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Short-lived")
     expect(page.get_by_label("KQL", exact=True)).to_have_value(KQL)
@@ -86,13 +86,13 @@ def test_a_query_is_edited_and_removed(console: Console) -> None:
     page.get_by_role("button", name="Save as a draft").click()
     expect(page.get_by_role("main")).to_contain_text("for a test")
     page.get_by_role("button", name="Delete").click()
-    console.looks_right("query-delete")
+    console.check_appearance("query-delete")
     page.get_by_role("button", name="Delete the query").click()
     expect(page.get_by_role("grid", name="Queries")).not_to_contain_text("short-lived")
 
 
-def test_an_approver_sees_what_an_edit_changed(console: Console, service: Service) -> None:
-    """The question before an approval shows what differs from the text that was approved last."""
+def test_approval_shows_the_changes(console: Console, service: Service) -> None:
+    """The approval dialog shows the changes since the last approved text."""
     editor, admin = service.caller("editor@plant-a.example"), service.caller("admin@plant-a.example")
     path, body = "/oi-api/warm-queries/edited", {"name": "Edited", "surface": "cooling", "kql": KQL}
     assert editor.put(path, json=body).status_code == 201
@@ -104,12 +104,12 @@ def test_an_approver_sees_what_an_edit_changed(console: Console, service: Servic
     expect(changes).to_contain_text("Changed since admin@plant-a.example approved it")
     expect(changes.get_by_role("row")).to_have_count(2)
     expect(changes).to_contain_text("readings > 7")
-    console.looks_right("query-approve-changes")
+    console.check_appearance("query-approve-changes")
     assert admin.delete(path).status_code == 204
 
 
-def test_what_changed_meanwhile_is_not_approved(console: Console, service: Service) -> None:
-    """An approver of an old text is told so and led to the newer one; one who edited it, that it takes two."""
+def test_outdated_text_is_not_approved(console: Console, service: Service) -> None:
+    """The approval of an outdated text fails with a link to the newer one; editors cannot approve."""
     console.expected += ["403", "412"]
     body = {"name": "Moving", "surface": "cooling", "kql": KQL}
     path = "/oi-api/warm-queries/moving"
@@ -118,13 +118,13 @@ def test_what_changed_meanwhile_is_not_approved(console: Console, service: Servi
     page = console.sign_in().open("queries/moving", "Moving").page
     page.get_by_role("button", name="Approve").click()
     dialog = page.get_by_role("dialog", name=re.compile("Approve"))
-    # The edit comes between the look and the approval.
+    # Another user edits the query while the dialog is open.
     assert editor.put(path, json={**body, "kql": f"{KQL} | where readings > 9"}).status_code == 200
     dialog.get_by_role("button", name="Approve").click()
     expect(dialog.get_by_role("alert")).to_contain_text("It was not approved")
     expect(dialog.get_by_role("alert")).to_contain_text("PRECONDITION_FAILED")
     expect(dialog.get_by_role("button", name="Approve")).to_be_disabled()
-    console.looks_right("query-approve-outdated")
+    console.check_appearance("query-approve-outdated")
     dialog.get_by_role("button", name="Show the current version").click()
     expect(page.get_by_role("main")).to_contain_text("readings > 9")
     expect(page.get_by_role("main")).to_contain_text("Draft, until another person approves it")
@@ -133,7 +133,7 @@ def test_what_changed_meanwhile_is_not_approved(console: Console, service: Servi
     dialog.get_by_role("button", name="Approve").click()
     expect(dialog).to_contain_text("MAKER_CHECKER_VIOLATION")
     expect(dialog).to_contain_text("Two people are needed")
-    console.looks_right("query-approve-refused")
+    console.check_appearance("query-approve-refused")
     assert [address.rsplit("/", 1)[1] for address in console.forbidden] == ["approve"]
     console.forbidden.clear()
     [now] = [each for each in admin.get("/oi-api/warm-queries").json()["warmQueries"] if each["lookup"] == "moving"]
@@ -141,8 +141,8 @@ def test_what_changed_meanwhile_is_not_approved(console: Console, service: Servi
     assert admin.delete(path).status_code == 204
 
 
-def test_an_approver_who_has_looked_again_approves_the_newer_text(console: Console, service: Service) -> None:
-    """What is approved in the end is the text that was shown last, and nothing was approved before."""
+def test_approver_can_approve_the_newer_text(console: Console, service: Service) -> None:
+    """After a conflict the approver approves the newer text, and only that."""
     console.expected.append("412")
     body, path = {"name": "Looked at", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/looked-at"
     editor = service.caller("editor@plant-a.example")
@@ -159,8 +159,8 @@ def test_an_approver_who_has_looked_again_approves_the_newer_text(console: Conso
     assert editor.delete(path).status_code == 204
 
 
-def test_what_changed_meanwhile_is_not_deleted(console: Console, service: Service) -> None:
-    """Who deletes a query that was edited after they opened it is told so, and sees the newer text first."""
+def test_outdated_query_is_not_deleted(console: Console, service: Service) -> None:
+    """The deletion of an edited query fails, and the page shows the newer text."""
     console.expected.append("412")
     body, path = {"name": "Kept", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/kept"
     admin = service.caller("admin@plant-a.example")
@@ -179,6 +179,6 @@ def test_what_changed_meanwhile_is_not_deleted(console: Console, service: Servic
 
 
 def approve(page: Page) -> None:
-    """Press the button, and that of the dialog."""
+    """Approve the query and confirm the dialog."""
     page.get_by_role("button", name="Approve").click()
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()

@@ -1,4 +1,4 @@
-"""Queries in the console with few rights: what the token allows is there, and nothing else is asked for."""
+"""Queries in the console with few rights."""
 
 from playwright.sync_api import Page, expect
 
@@ -6,8 +6,8 @@ from tests.console.visits import Console
 from tests.service.local_service import Service
 
 
-def signed_in(console: Console, service: Service, *scopes: str) -> Page:
-    """Return the page of somebody who pasted a token with these rights alone."""
+def sign_in_with_rights(console: Console, service: Service, *scopes: str) -> Page:
+    """Sign in with a token that has only these rights."""
     token = service.caller("admin@plant-a.example", ",".join(scopes)).headers["Authorization"].removeprefix("Bearer ")
     page = console.page
     page.goto(f"{service.url}/console/")
@@ -17,16 +17,16 @@ def signed_in(console: Console, service: Service, *scopes: str) -> Page:
     return page
 
 
-def test_who_may_run_but_not_list_types_the_lookup(console: Console, service: Service) -> None:
-    """A token with Execute alone runs a query by its lookup or API path, and is told what it lacks."""
-    page = signed_in(console, service, "Workspace.WarmQuery.Execute")
+def test_token_without_the_list_runs_by_lookup(console: Console, service: Service) -> None:
+    """A token with only Execute runs a query by its lookup or API path and sees the missing right."""
+    page = sign_in_with_rights(console, service, "Workspace.WarmQuery.Execute")
     console.open("queries", "Queries")
     page.get_by_label("Lookup or API path").fill("cooling/pressure")
     page.get_by_role("button", name="Parameters…").click()
     page.get_by_label("Parameters").fill("device=rig-7")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_role("region", name="About the result")).to_contain_text("Approved by admin@plant-a.example")
-    console.looks_right("query-by-lookup")
+    console.check_appearance("query-by-lookup")
     assert page.get_by_role("button", name="Ad-hoc query").count() == 0
     console.expected.append("404")
     page.get_by_label("Lookup or API path").fill("nothing")
@@ -34,9 +34,9 @@ def test_who_may_run_but_not_list_types_the_lookup(console: Console, service: Se
     expect(page.get_by_role("alert")).to_contain_text("WARM_QUERY_NOT_FOUND")
 
 
-def test_who_may_list_but_not_run_reads_definitions(console: Console, service: Service) -> None:
-    """A token with the catalog alone shows definitions, and says what running and the audit log need."""
-    page = signed_in(console, service, "Workspace.Catalog.Read")
+def test_token_without_execute_reads_definitions(console: Console, service: Service) -> None:
+    """A token with only the catalog sees definitions and the rights for runs and history."""
+    page = sign_in_with_rights(console, service, "Workspace.Catalog.Read")
     console.open("queries/pressure-5m", "Pressure per five minutes")
     expect(page.get_by_role("tab")).to_have_text(["Definition", "History"])
     page.get_by_role("tab", name="History").click()
@@ -44,9 +44,9 @@ def test_who_may_list_but_not_run_reads_definitions(console: Console, service: S
     assert page.get_by_role("button", name="Edit").count() == 0
 
 
-def test_who_may_ask_or_write_only(console: Console, service: Service) -> None:
+def test_tokens_without_the_catalog(console: Console, service: Service) -> None:
     """Tokens for ad-hoc queries and for writing drafts work without reading the catalog."""
-    page = signed_in(console, service, "Workspace.WarmQuery.AdHoc", "Workspace.WarmQuery.Manage")
+    page = sign_in_with_rights(console, service, "Workspace.WarmQuery.AdHoc", "Workspace.WarmQuery.Manage")
     console.open("queries", "Queries")
     page.get_by_role("button", name="Ad-hoc query").click()
     page.get_by_label("KQL", exact=True).fill("Telemetry | count")

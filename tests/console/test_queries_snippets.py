@@ -1,4 +1,4 @@
-"""What the console copies for other programs: each runs, and hands over what was entered, whatever that is."""
+"""Snippets of calls for other programs, with any input."""
 
 import json
 import os
@@ -28,7 +28,7 @@ BODY = {
 
 @pytest.fixture
 def echo(service: Service) -> Iterator[str]:
-    """Return the lookup of a query that gives back what it is given."""
+    """Yield the lookup of a query that returns its parameter."""
     admin = service.caller("admin@plant-a.example")
     assert service.caller("editor@plant-a.example").put("/oi-api/warm-queries/echo", json=BODY).status_code == 201
     assert admin.post("/oi-api/warm-queries/echo/approve").status_code == 200
@@ -36,7 +36,7 @@ def echo(service: Service) -> Iterator[str]:
     assert admin.delete("/oi-api/warm-queries/echo").status_code == 204
 
 
-def copied(page: Page, program: str) -> str:
+def copy_snippet(page: Page, program: str) -> str:
     """Return the text for a program."""
     page.get_by_role("tab", name=program).click()
     block = page.get_by_role("region", name=re.compile("The call for"))
@@ -45,8 +45,8 @@ def copied(page: Page, program: str) -> str:
     return text
 
 
-def answer(command: list[str], token: str, **more: str) -> str:
-    """Return what a program prints that has a token in its environment."""
+def run_program(command: list[str], token: str, **more: str) -> str:
+    """Run a program with a token in its environment and return its output."""
     environment = {**os.environ, **more, "TOKEN": token, "NO_PROXY": "127.0.0.1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -54,34 +54,34 @@ def answer(command: list[str], token: str, **more: str) -> str:
 
 
 def test_copied_calls_run(console: Console, service: Service, echo: str, tmp_path: Path) -> None:
-    """The texts for curl, Python and TypeScript run as they are, and a hostile value comes back from each."""
+    """The snippets for curl, Python and TypeScript run and pass a hostile value unchanged."""
     token = service.caller("viewer@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}&limit=5", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
-    console.looks_right("copy-as")
-    curl, python, typescript = (copied(page, each) for each in ("curl", "Python", "TypeScript"))
+    console.check_appearance("copy-as")
+    curl, python, typescript = (copy_snippet(page, each) for each in ("curl", "Python", "TypeScript"))
     assert shutil.which("curl")
-    assert json.loads(answer(["sh", "-c", curl], token))["results"] == [{"echoed": HOSTILE}]
+    assert json.loads(run_program(["sh", "-c", curl], token))["results"] == [{"echoed": HOSTILE}]
     compile(python, "copied", "exec")
-    assert answer([sys.executable, "-c", python], token).strip() == repr({"echoed": HOSTILE})
+    assert run_program([sys.executable, "-c", python], token).strip() == repr({"echoed": HOSTILE})
     program = find_node()
     assert program
     source = tmp_path / "copied.mts"
     source.write_text(f"declare const process: {{ env: Record<string, string> }};\n{typescript}", encoding="utf-8")
     check = [program, str(ROOT / "console/node_modules/typescript/bin/tsc"), "--strict", "--target", "es2022"]
-    answer([*check, "--lib", "es2022,dom,dom.iterable", "--module", "nodenext", "--types", "", str(source)], token)
-    printed = answer([program, str(source.with_suffix(".mjs"))], token)
+    run_program([*check, "--lib", "es2022,dom,dom.iterable", "--module", "nodenext", "--types", "", str(source)], token)
+    printed = run_program([program, str(source.with_suffix(".mjs"))], token)
     assert "echoed:" in printed
     assert "☃" in printed
 
 
 def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo: str) -> None:
-    """Grafana's text is JSON with the whole address; Power BI's keeps the value inside its quotes."""
+    """Grafana's snippet is JSON with the whole address; Power BI's escapes the value."""
     page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
-    query = json.loads(copied(page, "Grafana"))
+    query = json.loads(copy_snippet(page, "Grafana"))
     assert query["url"].startswith(f"{console.service.url}/oi-api/warm-queries/echo?p.text=it%27s")
-    text = copied(page, "Power BI")
+    text = copy_snippet(page, "Power BI")
     assert 'Token = "TOKEN"' in text
     outside = re.sub(r'"(?:[^"]|"")*"', "", text)
     assert re.findall(r"#\(|`|\\|@|☃", outside) == []
@@ -89,12 +89,12 @@ def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo: str)
 
 
 def test_copied_ad_hoc_call_runs(console: Console, service: Service) -> None:
-    """A question of one's own is copied with its text, quotes and lines and all."""
+    """The snippet of an ad-hoc query contains its whole text, with quotes and lines."""
     token = service.caller("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     page.get_by_label("KQL", exact=True).fill("print a = \"it's\",\n  b = 'x\"y'")
     page.get_by_role("button", name="Copy as…").click()
-    curl, python = copied(page, "curl"), copied(page, "Python")
+    curl, python = copy_snippet(page, "curl"), copy_snippet(page, "Python")
     rows = [{"a": "it's", "b": 'x"y'}]
-    assert json.loads(answer(["sh", "-c", curl], token))["results"] == rows
-    assert answer([sys.executable, "-c", python], token).strip() == repr(rows[0])
+    assert json.loads(run_program(["sh", "-c", curl], token))["results"] == rows
+    assert run_program([sys.executable, "-c", python], token).strip() == repr(rows[0])

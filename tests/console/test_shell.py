@@ -1,17 +1,17 @@
-"""The shell of the web console: signing in and out, navigation, themes, the keyboard."""
+"""The shell of the web console: session, navigation, themes and keyboard."""
 
 import re
 
 from playwright.sync_api import expect
 
-from tests.console.visits import Console, visiting
+from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
 TITLES = ["Overview", "Queries", "Downloads", "Data", "Audit log", "Amendments", "Keys and tokens", "Developers"]
 
 
-def test_tour_by_the_printed_link(console: Console) -> None:
-    """The printed link signs in, leaves no code behind, and each page of the navigation opens without barriers."""
+def test_sign_in_link_opens_all_pages(console: Console) -> None:
+    """The printed link signs in and removes its code; each page opens and is accessible."""
     page = console.follow(console.service.sign_in_link).page
     assert "sign-in" not in page.url
     expect(page.get_by_role("banner")).to_contain_text("Plant A")
@@ -22,15 +22,15 @@ def test_tour_by_the_printed_link(console: Console) -> None:
         expect(page.get_by_role("heading", level=1)).to_have_text(title)
         expect(page.get_by_role("heading", level=1)).to_be_focused()
         expect(page).to_have_title(f"{title} - Workspace console")
-        console.looks_right(f"page-{title}")
+        console.check_appearance(f"page-{title}")
 
 
 def test_pasted_key_signs_in_and_out(console: Console) -> None:
-    """A pasted key signs in and is kept nowhere; a reload keeps the session, signing out ends it for good."""
+    """A pasted key signs in and is not stored; the session survives a reload until sign-out."""
     page, key = console.page, console.service.key("viewer@plant-a.example")
     page.goto(f"{console.service.url}/console/")
     page.get_by_label("API key or token").wait_for()
-    console.looks_right("sign-in")
+    console.check_appearance("sign-in")
     page.get_by_label("API key or token").fill(key)
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("button", name="Sign out").wait_for()
@@ -45,19 +45,19 @@ def test_pasted_key_signs_in_and_out(console: Console) -> None:
     page.get_by_label("API key or token").wait_for()
 
 
-def test_refused_credential_is_told(console: Console) -> None:
-    """What the service says of a bad credential is shown with its code and the request's id."""
+def test_rejected_credential_shows_an_error(console: Console) -> None:
+    """An invalid credential shows the service's message, code and request id."""
     console.expected.append("401")
     page = console.page
     page.goto(f"{console.service.url}/console/")
     page.get_by_label("API key or token").fill("nonsense")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_contain_text(re.compile("UNAUTHENTICATED.*request", re.DOTALL))
-    console.looks_right("sign-in-refused")
+    console.check_appearance("sign-in-refused")
 
 
-def test_used_link_is_told(console: Console) -> None:
-    """A link that was used says so, and how to get another; it works in an open tab, too."""
+def test_used_link_shows_an_error(console: Console) -> None:
+    """A used link shows how to create another, also in an open tab."""
     console.expected.append("401")
     console.page.goto(f"{console.service.url}/console/")
     console.page.goto(f"{console.service.url}/console/#sign-in=used-code-used-code-used-code")
@@ -65,15 +65,15 @@ def test_used_link_is_told(console: Console) -> None:
     assert "sign-in=" not in console.page.url
 
 
-def test_page_that_the_token_does_not_open(console: Console) -> None:
-    """The address of a page without its rights says which are missing and asks the service for nothing."""
+def test_page_without_its_right(console: Console) -> None:
+    """A page without its rights shows the missing ones and sends no request."""
     console.sign_in("viewer@plant-a.example").open("downloads", "Downloads")
     expect(console.page.get_by_role("main")).to_contain_text("Workspace.ColdData.Export")
     console.open("nothing", "Page not found")
 
 
 def test_keyboard_alone(console: Console) -> None:
-    """The skip link comes first and leads past the navigation."""
+    """The skip link is the first tab stop and skips the navigation."""
     console.sign_in()
     page = console.page
     page.keyboard.press("Tab")
@@ -84,24 +84,24 @@ def test_keyboard_alone(console: Console) -> None:
 
 
 def test_narrow_screen(service: Service) -> None:
-    """On a narrow screen the navigation folds away, and nothing is cut off sideways."""
-    with visiting(service, width=390) as console:
+    """On a narrow screen the navigation is folded, without horizontal scrolling."""
+    with open_console(service, width=390) as console:
         page = console.sign_in().page
         menu = page.get_by_role("button", name="Menu")
         expect(menu).to_have_attribute("aria-expanded", "false")
         expect(page.get_by_role("link", name="Queries")).to_be_hidden()
         menu.click()
-        console.looks_right("narrow")
+        console.check_appearance("narrow")
         page.get_by_role("link", name="Queries").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Queries")
         expect(menu).to_have_attribute("aria-expanded", "false")
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        console.stayed_clean()
+        console.check_no_errors()
 
 
 def test_theme_is_chosen(console: Console) -> None:
-    """The toggle chooses the other theme, which a reload keeps."""
-    console.sign_in().theme("light")
+    """The toggle switches the theme, which survives a reload."""
+    console.sign_in().set_theme("light")
     console.page.get_by_role("button", name="Dark theme").click()
     console.page.locator("html[data-theme=dark]").wait_for()
     console.page.reload()
@@ -111,9 +111,9 @@ def test_theme_is_chosen(console: Console) -> None:
 
 
 def test_colours_change_at_once_without_motion(console: Console) -> None:
-    """Where the machine asks for no motion, a change of the theme starts no transition of any colour."""
+    """With reduced motion a change of the theme starts no transition."""
     page = console.sign_in().page
-    console.theme("light")
+    console.set_theme("light")
     running = """() => {
       document.documentElement.dataset.theme = "dark";
       getComputedStyle(document.body).color;

@@ -1,4 +1,4 @@
-"""Signing in with Entra ID, against a stand-in of its OpenID endpoints that the test runs on a real socket."""
+"""Sign-in with Entra ID, with a stand-in of its OpenID endpoints."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from playwright.sync_api import Page, expect
 
-from tests.console.visits import Console, visiting
+from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
 TENANT = "11111111-2222-3333-4444-555555555555"
@@ -26,11 +26,11 @@ MEMBER = "aaaaaaaa-0000-0000-0000-000000000001"
 
 
 class StandInEntra:
-    """A stand-in of Entra ID: who comes is signed in as one account; codes are good once, with PKCE's verifier.
+    """A stand-in of Entra ID that signs in one account; codes are valid once, with PKCE's verifier.
 
     Attributes:
         asked: parameters of the requests for a code.
-        changed: claims and parameters to answer with instead of the right ones.
+        changed: claims and parameters that replace the correct ones.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class StandInEntra:
         return {"keys": [{**jwk, "kid": "first", "use": "sig"}]}
 
     def way_back(self, query: str) -> str:
-        """Return where a request for a code leads: back, with the code behind the #."""
+        """Return the redirect of a request for a code, with the code in the fragment."""
         asked = dict(parse_qsl(query))
         self.asked.append(asked)
         assert (asked["client_id"], asked["response_type"], asked["code_challenge_method"]) == (CLIENT, "code", "S256")
@@ -102,7 +102,7 @@ def _handler(entra: StandInEntra) -> type[BaseHTTPRequestHandler]:
             body = json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
-            # As Entra ID does for the redirect addresses of single-page applications.
+            # Entra ID sends this header for single-page applications.
             self.send_header("Access-Control-Allow-Origin", self.headers.get("Origin", "null"))
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -116,7 +116,7 @@ def _handler(entra: StandInEntra) -> type[BaseHTTPRequestHandler]:
 
 @pytest.fixture(scope="module")
 def entra() -> Iterator[StandInEntra]:
-    """Return the stand-in, running."""
+    """Yield the running stand-in."""
     running = StandInEntra()
     yield running
     running.close()
@@ -124,7 +124,7 @@ def entra() -> Iterator[StandInEntra]:
 
 @pytest.fixture(scope="module")
 def entra_service(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service whose console signs in there."""
+    """Yield a service whose console uses the stand-in."""
     folder = tmp_path_factory.mktemp("console-entra")
     ann = {"id": "ann@plant.example", "name": "Ann", "role": "Viewer", "oid": MEMBER}
     document = {"workspace": {"id": "plant-e", "name": "Plant E"}, "team": [ann]}
@@ -142,32 +142,32 @@ def entra_service(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def visit(entra_service: Service, entra: StandInEntra) -> Iterator[Console]:
-    """Return a browser that may go to the service and to the stand-in."""
+    """Yield a browser that may call the service and the stand-in."""
     entra.changed = {}
-    with visiting(entra_service) as console:
+    with open_console(entra_service) as console:
         yield console
         assert console.origins <= {urlsplit(entra_service.url).netloc, urlsplit(entra.url).netloc, ""}
         assert [each for each in console.complaints if not any(text in each for text in console.expected)] == []
 
 
 def at_sign_in(console: Console, hash_part: str = "") -> Page:
-    """Open the sign-in page at an address behind the #."""
+    """Open the sign-in page at a hash route."""
     console.page.goto(f"{console.service.url}/console/{hash_part}")
     console.page.get_by_role("button", name="Sign in with Entra ID").wait_for()
     return console.page
 
 
 def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
-    """The account's owner comes back to where it began, signed in for hours; neither code nor Entra's token stays."""
+    """Sign-in returns to the first page; neither the code nor Entra's token is stored."""
     page = at_sign_in(visit, "#/keys")
-    visit.looks_right("sign-in-entra")
+    visit.check_appearance("sign-in-entra")
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Sign out").wait_for()
     assert page.url == f"{visit.service.url}/console/#/keys"
     expect(page.get_by_role("banner")).to_contain_text("Ann")
     assert entra.asked[-1]["scope"] == f"openid {AUDIENCE}/.default"
     assert "fragment" in entra.asked[-1]["response_mode"]
-    # Entra's token makes tokens that outlive the session, as long as the page is open.
+    # While the page is open, Entra's token can issue tokens that outlive the session.
     expect(page.get_by_role("radio", name="30 days")).to_be_enabled()
     kept: dict[str, str] = page.evaluate("({...sessionStorage, ...localStorage})")
     assert set(kept) == {"workspace-console"}
@@ -193,8 +193,8 @@ def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
     ],
     ids=str,
 )
-def test_refusals_are_told(visit: Console, entra: StandInEntra, changed: dict[str, Any], told: str) -> None:
-    """An answer that is not to what was asked signs nobody in, and what Entra ID or the service refuses is said."""
+def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, changed: dict[str, Any], told: str) -> None:
+    """A reply that does not match the request fails; errors of Entra ID or the service are shown."""
     visit.expected += ["400", "401"]
     entra.changed = changed
     page = at_sign_in(visit)
@@ -204,16 +204,16 @@ def test_refusals_are_told(visit: Console, entra: StandInEntra, changed: dict[st
     assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_answer_to_nothing_signs_nobody_in(visit: Console) -> None:
-    """An address with a code that somebody else made is taken out of the address and refused."""
+def test_unrequested_code_is_rejected(visit: Console) -> None:
+    """A code of another sign-in is removed from the address and rejected."""
     page = visit.page
     page.goto(f"{visit.service.url}/console/#code=stolen&state=guessed")
     expect(page.get_by_role("alert")).to_contain_text("does not belong to a sign-in")
     assert "stolen" not in page.url
 
 
-def test_policy_opens_the_login_host_alone(entra_service: Service, entra: StandInEntra) -> None:
-    """Where Entra ID is configured the page may call its origin, and is told what is public and nothing else."""
+def test_policy_allows_only_the_login_host(entra_service: Service, entra: StandInEntra) -> None:
+    """With Entra ID the policy allows its origin; the public configuration has no secrets."""
     caller = entra_service.anonymous()
     policy = caller.get("/console/").headers["content-security-policy"]
     [connect] = [part.split()[1:] for part in policy.split(";") if part.strip().startswith("connect-src")]

@@ -1,4 +1,4 @@
-"""Each access right alone: a token of one right walks through every page that it is shown."""
+"""Each access right alone: a token with one right opens every page in its navigation."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from shared.auth.rights import AccessRight
-from tests.console.visits import Console, visiting
+from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
 ADMIN = "admin@plant-a.example"
@@ -16,14 +16,14 @@ OPEN_TO_ALL = ["Keys and tokens", "Developers"]
 
 @pytest.fixture(scope="module")
 def browser(service: Service) -> Iterator[Console]:
-    """Return one browser for all of them."""
-    with visiting(service) as made:
+    """Yield one browser for all rights."""
+    with open_console(service) as made:
         yield made
 
 
 @pytest.mark.parametrize("right", AccessRight, ids=str)
 def test_one_right_opens_whole_pages(browser: Console, service: Service, right: AccessRight) -> None:
-    """Every page of the navigation shows something, fails nowhere, and asks for nothing that answers 403."""
+    """Every page in the navigation has content, no error and no 403 reply."""
     browser.forbidden.clear()
     browser.complaints.clear()
     page = browser.page
@@ -44,4 +44,4 @@ def test_one_right_opens_whole_pages(browser: Console, service: Service, right: 
         assert len(main.inner_text()) > len(title) + 40, title
     page.get_by_role("button", name="Sign out").click()
     page.get_by_label("API key or token").wait_for()
-    browser.stayed_clean()
+    browser.check_no_errors()

@@ -1,4 +1,4 @@
-"""docs/kql.md says what the engine does."""
+"""docs/kql.md matches the engine's behaviour."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ REFUSALS = {"QUERY_INVALID", "QUERY_NOT_READ_ONLY"}
 
 @pytest.fixture(scope="module")
 def engineer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """Return a caller that may run queries of its own."""
+    """Return a caller with the right to run ad-hoc queries."""
     running = Service(tmp_path_factory.mktemp("kql") / "data", WORKSPACE).start()
     yield running.caller("editor@t")
     running.stop()
@@ -28,22 +28,22 @@ def examples(kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kql", examples("kql"), ids=lambda text: text.split("\n")[0][:40])
-def test_what_is_shown_runs(engineer: httpx.Client, kql: str) -> None:
-    """Every example of the page is answered."""
+def test_examples_run(engineer: httpx.Client, kql: str) -> None:
+    """Every example on the page runs."""
     reply = engineer.post("/oi-api/warm-queries", json={"query": kql})
     assert reply.status_code == 200, reply.text
 
 
 @pytest.mark.parametrize("kql", examples("kql-refused"), ids=lambda text: text.split("\n")[0][:40])
-def test_what_is_refused_is_refused_by_name(engineer: httpx.Client, kql: str) -> None:
-    """Every refused example of the page is a 400 with the engine's reason."""
+def test_rejected_examples_have_a_reason(engineer: httpx.Client, kql: str) -> None:
+    """Every rejected example returns 400 with the engine's reason."""
     reply = engineer.post("/oi-api/warm-queries", json={"query": kql})
     assert reply.status_code == 400
     assert reply.json()["code"] in REFUSALS
 
 
 def test_every_family_is_listed() -> None:
-    """The page's list of families is what the engine has."""
+    """The page lists all function families of the engine."""
     document = TARGET.read_text(encoding="utf-8")
     assert update_document(document) == document, "run: .venv/bin/python -m scripts.kql_reference"
     assert build_families().count("\n") > 5

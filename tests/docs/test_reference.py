@@ -1,4 +1,4 @@
-"""The documentation says what the code does."""
+"""The documentation matches the code."""
 
 import ast
 import re
@@ -26,12 +26,12 @@ RAISERS = {
 
 
 def test_the_reference_is_up_to_date() -> None:
-    """docs/reference.md is what scripts/reference.py makes of the code."""
+    """docs/reference.md equals the output of scripts/reference.py."""
     assert TARGET.read_text(encoding="utf-8") == build_reference(), "run: .venv/bin/python scripts/reference.py"
 
 
-def test_every_operation_right_and_setting_is_in_it() -> None:
-    """No operation, access right or setting is missing, and each says what it is."""
+def test_reference_is_complete() -> None:
+    """The reference describes every operation, access right and setting."""
     text = build_reference()
     for group in GROUPS:
         for operation in group.operations:
@@ -42,7 +42,7 @@ def test_every_operation_right_and_setting_is_in_it() -> None:
 
 
 def error_codes() -> Iterator[str]:
-    """Give every error code that the code raises."""
+    """Return every error code in the code."""
     for path in [*ROOT.glob("shared/**/*.py"), *ROOT.glob("functions/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in RAISERS:
@@ -52,7 +52,7 @@ def error_codes() -> Iterator[str]:
 
 
 def test_every_error_code_is_documented_and_no_other() -> None:
-    """docs/errors.md has a line for each code that can be raised."""
+    """docs/errors.md lists exactly the error codes of the code."""
     documented = set(
         re.findall(r"^\| `([A-Z_]+)`", (ROOT / "docs/errors.md").read_text(encoding="utf-8"), re.MULTILINE)
     )
@@ -62,7 +62,7 @@ def test_every_error_code_is_documented_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("path", [*sorted(ROOT.glob("docs/**/*.md")), ROOT / "README.md"], ids=lambda path: path.name)
-def test_links_between_documents_lead_somewhere(path: Path) -> None:
+def test_links_between_documents_work(path: Path) -> None:
     """Every relative link names a file or folder that exists."""
     for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", path.read_text(encoding="utf-8")):
         if not target.startswith("http"):

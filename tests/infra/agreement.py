@@ -1,4 +1,4 @@
-"""Where the templates and the code disagree, in words."""
+"""Comparison of the templates with the needs of the code."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ _QUOTED = re.compile(r'Message (?:has|startswith) "([^"]+)"')
 
 
 def disagreements(templates: Templates, needs: Needs) -> list[str]:
-    """Return every disagreement; empty when both sides fit."""
+    """Return every disagreement; empty if both sides match."""
     return [fault for check in CHECKS for fault in check(templates, needs)]
 
 
@@ -97,7 +97,7 @@ def _alerts(templates: Templates, needs: Needs) -> Iterator[str]:
 
 
 def _pattern(message: str) -> re.Pattern[str]:
-    """Return what begins as a message does whose numbers are filled in."""
+    """Return the start of a log message, up to its first placeholder."""
     return re.compile(re.escape(message).replace("%d", r"\d+") + "$" if "%d" in message else r"(?!)")
 
 

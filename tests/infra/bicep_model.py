@@ -547,7 +547,7 @@ class _Scope:
         return self.evaluate(node.body, local | dict(zip(node.parameters, values, strict=False)))
 
     def load(self, path: str) -> str:
-        """Return the text of a file beside the template."""
+        """Return the text of a file in the template's folder."""
         return (self.file.path.parent / path).read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What the code reads and needs of a deployment, found in the code itself."""
+"""The needs of the code, such as settings and roles, read from its source."""
 
 import ast
 import re
@@ -54,9 +54,9 @@ ROLES: Mapping[str, set[tuple[str, str, str]]] = {
     "monitor": {("insights", "", "Monitoring Metrics Publisher")},
     "key_vault": {("vault", "", "Key Vault Crypto User")},
     "web_pubsub": {("webPubSub", "", "Web PubSub Service Owner")},
-    # Their roles are their services' own: see the modules cosmos and data-explorer.
+    # These services have their own roles: see the modules cosmos and data-explorer.
     "cosmos_account": set(),
-    # The accounts of data stores are others' own; docs/data-stores.md names the roles to give there.
+    # Data stores are external accounts; docs/data-stores.md lists their roles.
     "cosmos_data_accounts": set(),
     "kusto": set(),
 }
@@ -75,26 +75,26 @@ HOST_ROLES = {
 
 @dataclass(frozen=True)
 class Needs:
-    """What a deployment must give.
+    """The needs of the code that a deployment must fulfil.
 
     Attributes:
         settings: names of settings that must be deployed.
         placeholders: names of settings that the host puts into bindings.
         connections: prefixes of settings that bindings name.
         readers: hub and consumer group of each reader.
-        hubs: the hubs that are sent to.
+        hubs: the hubs that receive messages from the app.
         blobs: containers of blobs.
-        cosmos: containers of items, as Resource Manager takes them.
+        cosmos: containers of items, in the form of Resource Manager.
         roles: kind of resource, part of it, and role.
         columns: of the query table.
         table: its name.
         live_hub: the message service's hub.
         live_events: address of its event handler.
-        live_system_events: the events that it takes.
+        live_system_events: the events that it handles.
         live_stream: address of the live stream.
-        moved_header: where the gateway puts the header Authorization.
-        messages: what the code logs.
-        metrics: what it measures.
+        moved_header: the gateway's copy of the header Authorization.
+        messages: log messages of the code.
+        metrics: metrics of the code.
     """
 
     settings: frozenset[str]
@@ -117,7 +117,7 @@ class Needs:
 
 
 def needs_of_the_code() -> Needs:
-    """Return what the code that is here needs."""
+    """Return the needs of the current code."""
     bindings = list(_bindings())
     triggers = {(each["eventHubName"], each["consumerGroup"]) for each in bindings if "eventHubName" in each}
     received = {("eventHub", hub, TRIGGER_ROLE) for hub, _ in triggers}

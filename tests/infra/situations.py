@@ -33,7 +33,7 @@ class Situation:
 
     Attributes:
         size: name of the parameter file.
-        environment: variables beside those of ``ENVIRONMENT``.
+        environment: variables in addition to ``ENVIRONMENT``.
         overrides: parameters that replace those of the file.
     """
 

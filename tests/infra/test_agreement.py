@@ -1,4 +1,4 @@
-"""The templates deploy what the code needs, and nothing that it does not."""
+"""The templates deploy exactly the needs of the code."""
 
 import shutil
 from dataclasses import replace
@@ -14,22 +14,22 @@ from tests.infra.templates import BICEP, Templates
 
 @pytest.fixture(scope="module")
 def needs() -> Needs:
-    """Return what the code needs."""
+    """Return the needs of the code."""
     return needs_of_the_code()
 
 
 def test_templates_and_code_agree(needs: Needs) -> None:
-    """Settings, hubs, readers, containers, keys, roles, table, live stream and alerts are those of the code."""
+    """Settings, hubs, containers, roles, table, live stream and alerts match the code."""
     assert disagreements(Templates(), needs) == []
 
 
 def test_every_adapter_with_an_identity_has_its_roles() -> None:
-    """An adapter that signs in with the app's identity is one whose roles are known."""
+    """The roles of every adapter with the app's identity are known."""
     assert adapters_with_an_identity() == set(ROLES)
 
 
-def test_what_is_left_out_is_a_setting() -> None:
-    """A setting that a deployment leaves out is one that the code reads."""
+def test_each_omitted_setting_exists() -> None:
+    """The code reads every setting that the deployment omits."""
     assert needs_of_the_code().settings.isdisjoint(NOT_DEPLOYED)
     assert all(NOT_DEPLOYED.values())
 
@@ -65,8 +65,8 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("file", "before", "after"), CHANGES)
-def test_a_changed_template_is_found_out(needs: Needs, tmp_path: Path, file: str, before: str, after: str) -> None:
-    """Whatever the templates deploy that the code does not need, or leave out, is told."""
+def test_changed_template_is_reported(needs: Needs, tmp_path: Path, file: str, before: str, after: str) -> None:
+    """Superfluous and missing parts of the templates are reported."""
     folder = tmp_path / "bicep"
     shutil.copytree(BICEP, folder)
     path = folder / file
@@ -99,8 +99,8 @@ def test_a_changed_template_is_found_out(needs: Needs, tmp_path: Path, file: str
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_changed_need_is_found_out(needs: Needs, change: dict[str, Any]) -> None:
-    """Whatever the code comes to need that no template deploys, or needs no more, is told."""
+def test_changed_need_is_reported(needs: Needs, change: dict[str, Any]) -> None:
+    """New and obsolete needs of the code are reported."""
     [(name, value)] = change.items()
     known = getattr(needs, name)
     further = known | value if isinstance(value, frozenset) and name not in {"messages", "metrics"} else value

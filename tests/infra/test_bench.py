@@ -1,4 +1,4 @@
-"""The benchmark command: its exit codes, and what it does when a tool is missing."""
+"""The benchmark command: exit codes and missing tools."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def bad() -> Iterator[Figure]:
 
 
 def cut_short() -> Iterator[Figure]:
-    """Yield a figure, then miss a tool."""
+    """Yield a figure, then report a missing tool."""
     yield Figure("first_part", 1, "s")
     raise ToolMissingError("Tool A is not installed")
 
@@ -35,7 +35,7 @@ def cut_short() -> Iterator[Figure]:
         ((cut_short, bad), 1, ["first_part", "bad"]),
     ],
 )
-def test_exit_code_says_whether_bounds_hold_and_all_ran(
+def test_exit_code_of_the_benchmarks(
     benchmarks: tuple[Benchmark, ...],
     code: int,
     figures: list[str],
@@ -50,14 +50,14 @@ def test_exit_code_says_whether_bounds_hold_and_all_ran(
     assert ("cut_short: Tool A is not installed" in printed.err) == (cut_short in benchmarks)
 
 
-def test_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_benchmark_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     """An unknown name ends with 2, and the known names are listed."""
     assert command.main(["nowhere"]) == 2
     assert "request_rate" in capsys.readouterr().err
 
 
 def test_each_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without Chromium, Lighthouse, the built console or the peers, their benchmarks name what is missing."""
+    """Each benchmark names its missing tool, such as Chromium or Lighthouse."""
     monkeypatch.setattr(peers, "PEERS", tmp_path)
     with pytest.raises(ToolMissingError, match="datasette"):
         list(peers.peers())

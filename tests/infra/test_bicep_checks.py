@@ -47,7 +47,7 @@ def test_scanned_values_are_plain() -> None:
 
 
 def test_every_type_has_its_definition() -> None:
-    """A type that the comparisons of properties and versions do not know is an error, and never skipped."""
+    """An unknown type is an error; the comparisons never skip it."""
     targets = [each.target for template in Templates().all for each in template.file.of_kind("resource").values()]
     assert {each.partition("@")[0] for each in targets} == set(bicep_versions.MODULES)
     assert {each.partition("/")[0] for each in targets} == set(bicep_properties.FOLDERS)
@@ -68,7 +68,7 @@ def test_properties_are_seen_in_every_branch(tmp_path: Path) -> None:
 
 
 def test_configuration_makes_every_rule_an_error() -> None:
-    """Every rule is an error except those that are off with their reason beside them."""
+    """Every rule is an error, except disabled rules with a reason."""
     text = (BICEP / "bicepconfig.json").read_text(encoding="utf-8")
     config = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
     levels = {name: each["level"] for name, each in config["analyzers"]["core"]["rules"].items()}
@@ -79,7 +79,7 @@ def test_configuration_makes_every_rule_an_error() -> None:
 
 @pytest.mark.parametrize("template", Templates().all, ids=lambda template: template.path.stem)
 def test_templates_are_formatted(template: Template) -> None:
-    """Lines keep the width, and a loop over an object begins on a line of its own, as the formatter writes it."""
+    """The templates follow the formatter's rules for line width and loops."""
     assert [line for line in template.text.splitlines() if len(line) > WIDTH] == []
     assert not re.search(r"\[for .*\{$", template.text, re.MULTILINE)
     assert not re.search(r"[ \t]$", template.text, re.MULTILINE)
@@ -87,7 +87,7 @@ def test_templates_are_formatted(template: Template) -> None:
 
 @pytest.mark.parametrize("template", Templates().all, ids=lambda template: template.path.stem)
 def test_constructs_that_warn_are_not_used(template: Template) -> None:
-    """Modules have no name, parameters no untyped objects, and each silenced warning its reason above it."""
+    """Modules have no name, parameters no untyped objects, and silenced warnings a reason."""
     for each in template.file.of_kind("module").values():
         assert not re.search(rf"^module {each.name} .*\n(  scope.*\n)?  name:", template.text, re.MULTILINE), each.name
     assert not re.search(r"^param \w+ (object|array)\b", template.text, re.MULTILINE)

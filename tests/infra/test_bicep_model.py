@@ -1,4 +1,4 @@
-"""The parser and the model of deployments know what they support, and stop at everything else."""
+"""The parser and the model of deployments reject unsupported constructs."""
 
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def test_unknown_function_is_an_error(tmp_path: Path) -> None:
 
 
 def test_conditions_loops_and_names(tmp_path: Path) -> None:
-    """A condition leaves a resource out, a loop creates one for each item, and a child has its parent's name."""
+    """A condition omits a resource, a loop creates one for each item, and a child has its parent's name."""
     text = f"""
 param names string[]
 param isNeeded bool
@@ -71,7 +71,7 @@ output id string = isNeeded ? blobs.id : ''
 
 
 def test_value_of_run_time_hides_a_name_and_a_module(tmp_path: Path) -> None:
-    """What depends on a value of run time has no name in a preview; a loop or a condition on it hides its module."""
+    """Resources that depend on runtime values have no name in a preview; loops over them hide the module."""
     template(tmp_path, f"{ACCOUNT}{{\n  name: 'a'\n}}\noutput key string = account.properties.key\n", "inner.bicep")
     guarded = f"param key string\n{ACCOUNT}if (!empty(key)) {{\n  name: 'b'\n}}\n"
     template(tmp_path, guarded, "guarded.bicep")
@@ -94,7 +94,7 @@ output key string = inner.outputs.key
     assert deployment.outputs["key"] is UNKNOWN
 
 
-def test_output_of_a_module_that_is_left_out_is_an_error(tmp_path: Path) -> None:
+def test_output_of_an_omitted_module_is_an_error(tmp_path: Path) -> None:
     """Azure fails where a template reads the output of a module whose condition is false."""
     template(tmp_path, "output key string = 'a'\n", "inner.bicep")
     text = "param is bool\nmodule inner 'inner.bicep' = if (is) {\n}\noutput key string = inner!.outputs.key\n"

@@ -1,4 +1,4 @@
-"""What continuous integration runs, with stand-ins for the tools that it calls."""
+"""The script of continuous integration, with stand-ins for its tools."""
 
 import shutil
 import subprocess
@@ -27,7 +27,7 @@ def run(folder: Path, *, chromium: str = "", installs: bool = True) -> tuple[int
 
 @pytest.mark.parametrize("chromium", ["chromium", "chromium-browser", "google-chrome"])
 def test_every_test_is_required(tmp_path: Path, chromium: str) -> None:
-    """With a browser, the checks and the tests run, and a test that is left out is a failure."""
+    """With a browser, checks and tests run, and a skipped test is a failure."""
     assert run(tmp_path, chromium=chromium) == (
         0,
         ["make check", "make test ARGS=--require-all", "make package-test"],

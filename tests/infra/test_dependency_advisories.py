@@ -1,4 +1,4 @@
-"""The look at advisories; what the tools print stands in for the indexes, of which a mirror may keep no advisories."""
+"""The check of security advisories, with recorded output of the tools."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ NO_NODE: dict[str, Any] = {"vulnerabilities": {}}
 
 
 def prints(canary: Any, pins: Any, node: Any) -> Print:
-    """Return a run of the tools that prints what it is told."""
+    """Return a stand-in for the tools that prints the given output."""
 
     def run(command: Sequence[str], _: Path = dependency_advisories.ROOT) -> str:
         if "pip_audit" not in command:
@@ -40,7 +40,7 @@ def prints(canary: Any, pins: Any, node: Any) -> Print:
         ("", "", "", ("--required",), 2, True),
     ],
 )
-def test_what_was_not_looked_up_does_not_pass_for_good(
+def test_unreachable_source_is_reported(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     canary: Any,
@@ -50,15 +50,15 @@ def test_what_was_not_looked_up_does_not_pass_for_good(
     ends: int,
     loud: bool,  # noqa: FBT001  a parameter
 ) -> None:
-    """An advisory ends with 1; a source that does not know a bad version when it sees one is called unreachable."""
+    """An advisory ends with 1; a source that misses a known bad version counts as unreachable."""
     monkeypatch.setattr(dependency_advisories, "_run", prints(canary, pins, node))
     monkeypatch.setattr("shutil.which", lambda name: name)
     assert dependency_advisories.main(arguments) == ends
     assert ("NO ADVISORY SOURCE REACHABLE" in capsys.readouterr().err) is loud
 
 
-def test_every_lock_file_is_looked_at() -> None:
-    """No package-lock.json of the project is left out."""
+def test_every_lock_file_is_checked() -> None:
+    """The check covers every package-lock.json of the project."""
     found = dependency_advisories.ROOT.glob("**/package-lock.json")
     mine = {
         path.parent.relative_to(dependency_advisories.ROOT).as_posix()

@@ -1,4 +1,4 @@
-"""What is written for operators names what is there."""
+"""The operators' pages refer only to existing parts."""
 
 import inspect
 import json
@@ -13,15 +13,15 @@ AZURE = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "doc
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
-def test_every_template_is_told() -> None:
-    """The pages on Azure say what each template makes, save the two that compose or serve others."""
+def test_every_template_is_documented() -> None:
+    """The pages on Azure describe each template, except two helper templates."""
     for template in Templates().all:
         name = template.path.stem
         assert name in {"main", "identity"} or f"{name}.bicep`" in AZURE, name
 
 
 def test_every_alert_has_its_remedy() -> None:
-    """docs/operations.md says what to do for each alert, with its severity, and for none that is not there."""
+    """docs/operations.md has a remedy for each existing alert, with its severity."""
     alerts = Templates().named("alerts")
     declared = {each["name"]: each["severity"] for name in ("searches", "metrics") for each in alerts.variable(name)}
     told = {
@@ -31,7 +31,7 @@ def test_every_alert_has_its_remedy() -> None:
 
 
 def test_every_check_of_the_tour_is_explained() -> None:
-    """docs/operations.md lists the checks of the tour in order, with the rights that each one takes from the keys."""
+    """docs/operations.md lists the checks of the tour in order, with the rights of each."""
     section = OPERATIONS.partition("## Is it well")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z ]+)` \| [^|]+ \| ([^|]*)\|", section, re.MULTILINE)
     told = {name: set(re.findall(r"`(\w+\.\w+)`", rights)) for name, rights in rows}
@@ -43,13 +43,13 @@ def test_every_check_of_the_tour_is_explained() -> None:
         }
         for check in CHECKS
     }
-    used["graphql"] = {"Catalog.Read"}  # through the function that other checks share
+    used["graphql"] = {"Catalog.Read"}  # the function that the checks share
     assert list(told) == list(used)
     assert told == used
 
 
-def test_parameters_that_are_named_are_there() -> None:
-    """A name in the form of a parameter is one of main.bicep, or a setting's or Azure's own."""
+def test_documented_parameters_exist() -> None:
+    """Each documented parameter belongs to main.bicep, the settings or Azure."""
     known = Templates().named("main").parameters | {"requestId", "principal", "throttled", "take_any", "serviceName"}
     known |= {"remoteBuild", "prefetchCount", "maxQueuePollingInterval"}
     # Azure's own names, and a parameter that has another name now.
@@ -59,14 +59,14 @@ def test_parameters_that_are_named_are_there() -> None:
             assert name in known, name
 
 
-def test_scripts_that_are_named_are_there() -> None:
-    """Every script and file that a command takes exists."""
+def test_documented_scripts_exist() -> None:
+    """Every script and file of a documented command exists."""
     for path in set(re.findall(r"(?<![\w/])((?:scripts|infra|samples)/[\w./-]*\w)", AZURE + OPERATIONS)):
         assert (ROOT / path).exists(), path
 
 
-def test_the_sample_of_settings_is_whole() -> None:
-    """local.settings.sample.json names each setting but the one that the platform sets; all are taken."""
+def test_sample_of_settings_is_complete() -> None:
+    """local.settings.sample.json has each valid setting, except the platform's own."""
     values = json.loads((ROOT / "local.settings.sample.json").read_text(encoding="utf-8"))["Values"]
     known = {str(field.alias) for field in Settings.model_fields.values()} - {"WEBSITE_HOSTNAME"}
     assert set(values) == known | {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage"}
@@ -80,7 +80,7 @@ def _commands(text: str) -> str:
 
 
 def test_keys_are_written_outside_of_the_repository() -> None:
-    """Each file of keys or of a deployment's settings that a command names lies in OI_HOME."""
+    """Files of keys and settings in commands are in OI_HOME."""
     pattern = (
         r"(\S*?)((?:admin|editor)\.key|keys\.json|plant\.yaml|line-1\.json|(?<!-)checkpoint-key|[\w$]+\.env)(?![\w-])"
     )
@@ -90,7 +90,7 @@ def test_keys_are_written_outside_of_the_repository() -> None:
 
 
 def test_every_deployment_goes_through_the_script() -> None:
-    """No page names a deployment of the subscription by hand: the script names it after its region and checks first."""
+    """Documented deployments use the script, which chooses the name and checks first."""
     commands = _commands(AZURE) + _commands(OPERATIONS)
     assert commands.count("scripts/azure/deploy-templates ") > 10
     by_hand = re.findall(r"az deployment sub (\w[\w-]*)(.*)", commands)
@@ -100,7 +100,7 @@ def test_every_deployment_goes_through_the_script() -> None:
 
 
 def test_every_way_deploys_the_package() -> None:
-    """No command builds in the cloud, and the steps by hand deploy the file that the tests ran."""
+    """No command builds in the cloud; manual steps deploy the tested file."""
     commands = _commands(AZURE)
     publishing = re.findall(r"az functionapp deployment source .*", commands)
     assert len(publishing) >= 2
@@ -109,7 +109,7 @@ def test_every_way_deploys_the_package() -> None:
 
 
 def test_a_leaked_key_can_be_replaced() -> None:
-    """The recovery names a role that may make and disable versions, and takes it away again."""
+    """The recovery assigns a role that can create and disable versions, and removes it again."""
     section = OPERATIONS.partition("### A signing key leaked")[2].partition("\n## ")[0]
     order = ("role assignment create", "key rotate", "key set-attributes", "role assignment delete")
     places = [section.index(command) for command in order]
@@ -118,7 +118,7 @@ def test_a_leaked_key_can_be_replaced() -> None:
     assert "inside the network" in section
 
 
-def test_every_variable_is_told() -> None:
+def test_every_variable_is_documented() -> None:
     """The pages on Azure name every environment variable that a parameter file reads."""
     for path in BICEP.glob("*.bicepparam"):
         for name in re.findall(r"readEnvironmentVariable\('(\w+)'", path.read_text(encoding="utf-8")):

@@ -1,4 +1,4 @@
-"""The deployment package holds what the app needs, nothing else, and the same bytes each time."""
+"""The deployment package is complete, minimal and reproducible."""
 
 import fnmatch
 import json
@@ -51,8 +51,8 @@ def _wheel(folder: Path, name: str, files: Mapping[str, str]) -> None:
             archive.writestr(path, content)
 
 
-def test_secrets_that_lie_in_the_checkout_stay_out(checkout: Path) -> None:
-    """Keys, environment files and data neither enter the package nor stop it."""
+def test_secrets_in_the_checkout_are_not_packed(checkout: Path) -> None:
+    """The package ignores keys, environment files and data."""
     before = package.collect_app_files(checkout)
     for name in SECRETS:
         _put(checkout, name)
@@ -68,7 +68,7 @@ def _git(root: Path, *arguments: str) -> None:
 
 
 def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In a repository a file that git does not track stays out, even with the name of a module; built pages enter."""
+    """The package contains tracked files and built pages, but no untracked modules."""
     before = package.collect_app_files(checkout)
     assert "is not a git repository" in capsys.readouterr().err
     _git(checkout, "init", "--quiet")
@@ -97,7 +97,7 @@ def test_symbolic_links_are_rejected(checkout: Path, name: str, *, tracked: bool
 
 
 def test_every_tracked_file_of_the_app_is_packed() -> None:
-    """Each file of the app's own folders has a name that is packed, so none is left out unnoticed."""
+    """The package includes every tracked file of the app's folders."""
     for folder in ("functions", "shared"):
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
@@ -114,7 +114,7 @@ def test_nothing_that_funcignore_excludes_is_packed() -> None:
 
 @pytest.mark.parametrize("ignore", [".funcignore", ".gitignore"])
 def test_secrets_are_ignored_by_other_tools(ignore: str) -> None:
-    """Tools that pack or commit the checkout leave keys, environment files and data out, too."""
+    """The ignore files of other tools exclude keys, environment files and data."""
     lines = (ROOT / ignore).read_text(encoding="utf-8").splitlines()
     excluded = pathspec.PathSpec.from_lines("gitignore", lines)
     names = [name for name in SECRETS if not name.endswith((".py", ".txt"))]
@@ -203,7 +203,7 @@ def _package_of(folder: Path, size: int) -> Path:
     return folder / "app.zip"
 
 
-def test_sizes_are_told_by_dependency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sizes_are_printed_by_dependency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The unpacked size and the largest dependencies are printed."""
     sizes = package_size.measure_dependencies(_package_of(tmp_path, 1000))
     assert sizes["one 1.0"] == 1000

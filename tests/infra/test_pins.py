@@ -1,4 +1,4 @@
-"""Every package is pinned, so that an installation next month gets the same ones."""
+"""Every package is pinned for repeatable installations."""
 
 import json
 import re
@@ -28,7 +28,7 @@ LIST = (
     "import importlib.metadata as metadata, json; "
     "print(json.dumps({d.metadata['Name']: d.version for d in metadata.distributions()}))"
 )
-NOT_INSTALLED_BY_US = {"pip"}  # Python brings it along
+NOT_INSTALLED_BY_US = {"pip"}  # part of Python
 WITHOUT_DEPENDENCIES = "infra-types.txt"
 
 
@@ -84,7 +84,7 @@ def test_requirements_are_exact_and_constrained(path: Path) -> None:
 def test_every_installed_package_is_pinned(environment: str) -> None:
     """Every package of an environment, also one that another package pulled in, has the version that is pinned."""
     requirements, constraints = ENVIRONMENTS[environment]
-    # The environments of make check and make bench are made by these; there is nothing to compare before.
+    # make check and make bench create these environments; they may not exist yet.
     if not (ROOT / environment / "bin" / "python").exists():
         return
     command = [str(ROOT / environment / "bin" / "python"), "-c", LIST]

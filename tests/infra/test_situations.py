@@ -89,7 +89,7 @@ def test_every_role_assignment_is_predicted(name: str, expected: int) -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_locked_policy_is_left_out(name: str) -> None:
-    """A locked policy is the only resource that the lock takes out of the deployment."""
+    """The lock omits only the locked policy from the deployment."""
     is_written = name not in {"locked", "failed over"}
     assert len(evaluate(name).of_type(POLICY)) == is_written
     if name == "locked":
@@ -99,7 +99,7 @@ def test_locked_policy_is_left_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["failed over", "everything failed over"])
 def test_second_region_clashes_with_nothing(name: str) -> None:
-    """What has the same id in both regions stays in its place; what runs is new, and has its region in its place."""
+    """Shared resources do not move; resources with compute are new in the second region."""
     before = {each.id: each for each in evaluate("everything").resources}
     for each in evaluate(name).resources:
         if each.id in before:
@@ -109,7 +109,7 @@ def test_second_region_clashes_with_nothing(name: str) -> None:
 
 
 def test_second_region_uses_the_stores_of_the_first() -> None:
-    """After a failover the vault and the data storage are used as they are, and Cosmos DB is the same account."""
+    """After a failover the vault, the data storage and the Cosmos DB account are unchanged."""
     home, away = evaluate("prod"), evaluate("failed over")
     assert away.of_type(VAULT) == []
     assert [each.name for each in away.of_type(STORAGE)] == [one(away, STORAGE, "sthost").name]
@@ -143,7 +143,7 @@ def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
 
 
 def test_restored_account_has_an_endpoint_of_its_own() -> None:
-    """An endpoint cannot change its service: a restored account gets another endpoint, and the rest keep theirs."""
+    """An endpoint cannot change its service, so only a restored account gets another one."""
     before, after = set(evaluate("prod").names(ENDPOINT)), set(evaluate("restored").names(ENDPOINT))
     assert {str(each).rpartition("-")[0] for each in before ^ after} == {"pep-cosmos-westeurope"}
     assert len(after) == 7
@@ -244,7 +244,7 @@ def test_only_three_variables_lack_a_default(size: str) -> None:
 
 
 def test_production_has_alerts() -> None:
-    """Production stops without addresses, also where a workflow passes an empty text, and tells each address."""
+    """Production requires alert addresses and notifies each of them."""
     with pytest.raises(DeploymentError, match="alertEmails"):
         deploy(BICEP / "prod.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""})
     kind = "Microsoft.Insights/actionGroups"
@@ -278,7 +278,7 @@ def test_wrong_parameter_is_rejected(parameter: str, value: Any, fault: str) -> 
 
 
 def test_durable_functions_stand_ready() -> None:
-    """Orchestrations have an instance of their own where anything stands ready."""
+    """Sizes with always-ready instances have one for orchestrations."""
     for name in ("test", "prod"):
         ready = _scale(name)["alwaysReady"]
         assert "durable" in {each["name"] for each in ready}
@@ -293,7 +293,7 @@ def test_host_of_production_is_spread_over_zones() -> None:
 
 
 def test_names_of_other_private_endpoints_are_found() -> None:
-    """A linked zone that does not know a name asks the public DNS, and each zone is there once."""
+    """A linked zone falls back to public DNS, and each zone exists once."""
     links = evaluate("prod").of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
     assert {each.body["properties"]["resolutionPolicy"] for each in links} == {"NxDomainRedirect"}
     zones = evaluate("prod").names("Microsoft.Network/privateDnsZones")
@@ -311,8 +311,8 @@ def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
     assert (rules["publicNetworkAccess"], rules["trustedServiceAccessEnabled"]) == ("Disabled", True)
 
 
-def test_scripts_of_data_explorer_leave_no_right_behind() -> None:
-    """Who deploys loses the right that a script needed, and no two scripts run at a time."""
+def test_scripts_of_data_explorer_remove_their_rights() -> None:
+    """The deployer's right for scripts is removed, and scripts run one after another."""
     scripts = evaluate("prod").of_type("Microsoft.Kusto/clusters/databases/scripts")
     assert {each.body["properties"]["principalPermissionsAction"] for each in scripts} == {
         "RemovePermissionOnScriptCompletion"

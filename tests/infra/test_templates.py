@@ -1,4 +1,4 @@
-"""The templates fit together; no compiler of theirs is needed to tell."""
+"""The templates are consistent with each other, checked without the compiler."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ _GIVEN = re.compile(r"^param (\w+) =", re.MULTILINE)
 
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
-def test_modules_get_what_they_ask_for(template: Template) -> None:
+def test_modules_get_their_parameters(template: Template) -> None:
     """A module is given each parameter that it requires, and none that it does not have."""
     for symbol, path, given in template.modules():
         used = TEMPLATES.named(path.stem)
@@ -24,11 +24,11 @@ def test_modules_get_what_they_ask_for(template: Template) -> None:
 
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
-def test_outputs_that_are_used_are_there(template: Template) -> None:
-    """What a template takes of a module, that module gives."""
+def test_used_outputs_exist(template: Template) -> None:
+    """Every used output of a module exists."""
     files = {symbol: path for symbol, path, _ in template.modules()}
     used = _OUTPUT.findall(template.text)
-    # A form that the pattern does not know must not go unseen.
+    # The pattern must match every use.
     assert len(used) == len(re.findall(r"\boutputs\b", template.text))
     for symbol, name in used:
         assert name in TEMPLATES.named(files[symbol].stem).outputs, f"{symbol}.outputs.{name}"
@@ -56,7 +56,7 @@ def test_every_variable_and_import_is_used(template: Template) -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_every_parameter_is_used(template: Template) -> None:
-    """A template asks for nothing that it does not use."""
+    """A template uses every parameter."""
     used = _KEY.sub("", template.text)
     for name in template.parameters:
         assert len(re.findall(rf"\b{name}\b", used)) > 1, name
@@ -64,7 +64,7 @@ def test_every_parameter_is_used(template: Template) -> None:
 
 @pytest.mark.parametrize("path", sorted(BICEP.glob("*.bicepparam")), ids=lambda path: path.stem)
 def test_sizes_give_known_parameters(path: Path) -> None:
-    """A size gives every parameter that must be given, each one once, and none that is not there."""
+    """A size sets every required parameter once, and no unknown one."""
     main, given = TEMPLATES.named("main"), _GIVEN.findall(path.read_text(encoding="utf-8"))
     assert main.required <= set(given) <= main.parameters
     assert len(given) == len(set(given))

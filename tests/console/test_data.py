@@ -66,7 +66,7 @@ def test_document_is_created_edited_and_deleted(console: Console) -> None:
     expect(grid).to_contain_text('"state":"done"')
     grid.get_by_text("wo-1").click()
     dialog.get_by_role("button", name="Delete").click()
-    dialog.get_by_role("button", name="Delete wo-1 for good").click()
+    dialog.get_by_role("button", name="Delete wo-1 permanently").click()
     expect(page.get_by_role("heading", name="No documents")).to_be_visible()
 
 

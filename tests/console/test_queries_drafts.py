@@ -169,7 +169,7 @@ def test_outdated_query_is_not_deleted(console: Console, service: Service) -> No
     assert admin.put(path, json={**body, "description": "still of use"}).status_code == 200
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Delete the query").click()
-    expect(page.get_by_role("alert")).to_contain_text("nothing was deleted")
+    expect(page.get_by_role("alert")).to_contain_text("It was not deleted")
     page.get_by_role("button", name="Show the current version").click()
     expect(page.get_by_role("main")).to_contain_text("still of use")
     page.get_by_role("button", name="Delete").click()

@@ -84,7 +84,7 @@ async def list_names(store: BlobStore, prefix: str = "") -> list[str]:
 
 
 async def test_a_blob_is_created_once(store: BlobStore) -> None:
-    """The first of several creators wins, and its content stays."""
+    """If several callers create the same blob, the first one succeeds and its content is not replaced."""
     won = await asyncio.gather(*(store.create("a/b", b"%d" % number) for number in range(8)))
     assert won.count(True) == 1
     assert await store.read("a/b") == b"%d" % won.index(True)

@@ -49,7 +49,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         return
     small = request.param not in KINDS
     async with accounts("cosmos failing" if small else request.param) as account:
-        # The batches are so small that most of a change must be stored before.
+        # Batches are so small that most items of a change are stored before the batch with the new head item.
         yield lambda: CosmosCatalogStore(account(), **({"batch_bytes": 600} if small else {}))
 
 

@@ -131,7 +131,7 @@ async def test_a_time_in_another_form_is_rejected(store: ChainStore, tmp_path: P
 async def test_a_future_time_blocks_appends_until_it_is_reached(
     store: ChainStore, tmp_path: Path, ahead: timedelta
 ) -> None:
-    """The first such record is reported; nothing is appended or signed until that time."""
+    """The first record with a future time is reported; nothing is appended or signed until that time."""
     await forge(store, rfc3339(NOW + ahead))
     verdict = await verify(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, LAST, True)
@@ -147,7 +147,7 @@ async def test_a_future_time_blocks_appends_until_it_is_reached(
 
 
 async def test_the_first_of_several_future_times_is_reported(store: ChainStore) -> None:
-    """Times never decrease, so all later records have future times, too."""
+    """After a record with a future time, all later records have future times, too."""
     for hours in (1, 2, 2, 3):
         await forge(store, rfc3339(NOW + timedelta(hours=hours)))
     assert (await verify(store)).broken_at == record_id(COUNT + 2)

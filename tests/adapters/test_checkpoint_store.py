@@ -73,7 +73,7 @@ def name(size: int, prefix: str = PREFIX) -> str:
 
 
 async def test_a_note_is_created_once(opener: Opener) -> None:
-    """The first of several creators wins, and its note never changes."""
+    """If several callers create the same checkpoint, the first one succeeds and its note is not replaced."""
     stores = [opener() for _ in range(3)]
     won = await asyncio.gather(*(stores[n % 3].create(name(7), b"note %d" % n) for n in range(6)))
     assert won.count(True) == 1
@@ -128,7 +128,7 @@ async def test_states_are_replaced_and_notes_are_not(store: CheckpointStore) -> 
 
 
 async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
-    """An unavailable store raises its error and does not seem empty."""
+    """An unavailable store raises its error; it is not treated as empty."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
     account = BlobAccount("", connection_string=nowhere, retries=0)

@@ -237,7 +237,7 @@ async def test_no_update_is_lost(store: DocumentStore) -> None:
 
 
 async def test_a_foreign_position_is_rejected(store: DocumentStore) -> None:
-    """A position that the store did not issue is an invalid request."""
+    """A continuation token that the store did not issue is rejected as invalid."""
     with pytest.raises(WorkspaceError) as caught:
         await store.list(LINE, "l1", 5, "nonsense", all_partitions=False)
     assert [error["field"] for error in caught.value.members["errors"]] == ["continuationToken"]  # type: ignore[attr-defined]  # it is a list of objects

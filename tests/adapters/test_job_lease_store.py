@@ -67,7 +67,7 @@ async def test_released_job_waits_for_its_next_due_time(opener: Opener) -> None:
 
 
 async def test_lease_of_a_dead_instance_ends(opener: Opener) -> None:
-    """A job of a dead holder is due again after its lease."""
+    """A job whose holder has ended is due again after the lease has expired."""
     first, second = opener(), opener()
     assert (await claim(first, "a", AT)).granted
     assert not (await claim(second, "b", AT + LEASE - SECOND)).granted

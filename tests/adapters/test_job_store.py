@@ -81,7 +81,7 @@ async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
 
 
 async def test_a_job_is_created_once(store: JobStore) -> None:
-    """A second job with the same id is rejected, and the first one stays."""
+    """A second job with the same id is rejected, and the first one is unchanged."""
     await store.create(job())
     with pytest.raises(WorkspaceError) as failure:
         await store.create(job(owner="somebody"))

@@ -47,7 +47,7 @@ def lease_request(
 
 
 async def test_a_lease_reduces_the_budget(opener: Opener) -> None:
-    """Other instances get the rest of the budget, its size, and the time when more is available."""
+    """Other instances get the remaining budget, the size of the budget, and the time when more is available."""
     first, second = opener(), opener()
     lease = await first.lease(lease_request(6), AT)
     assert (lease.granted, lease.left, lease.active_on_other_instances) == (6, 4, 0)
@@ -59,7 +59,7 @@ async def test_a_lease_reduces_the_budget(opener: Opener) -> None:
 
 
 async def test_unused_budget_is_returned(opener: Opener) -> None:
-    """A settled lease returns its unused rest to the next request."""
+    """The unused part of a settled lease is available to the next request."""
     store = opener()
     lease = await store.lease(lease_request(8), AT)
     settled = await store.lease(lease_request(1, previous=lease.id, used=2), AT + 1)
@@ -96,7 +96,7 @@ async def test_active_requests_of_others_are_reported(opener: Opener) -> None:
 
 
 async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:
-    """Simultaneous leases never exceed the budget together."""
+    """The sum of simultaneous leases never exceeds the budget."""
     stores = [opener() for _ in range(3)]
     given: list[Lease] = await asyncio.gather(
         *(stores[number % 3].lease(lease_request(2, instance=f"i{number}"), AT) for number in range(9))

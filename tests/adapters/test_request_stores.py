@@ -59,7 +59,7 @@ def store(opener: Opener) -> IdempotentReplyStore:
 
 
 async def test_of_simultaneous_claims_one_wins(opener: Opener) -> None:
-    """All callers get the claim that won, now and later."""
+    """Of concurrent claims of one key, one is stored; all callers receive it, now and later."""
     claims = [Claim("f", f"id-{number}") for number in range(6)]
     stores = [opener()[0] for _ in range(3)]
     given = await asyncio.gather(
@@ -71,7 +71,7 @@ async def test_of_simultaneous_claims_one_wins(opener: Opener) -> None:
 
 
 async def test_an_old_claim_expires(keys: IdempotencyStore) -> None:
-    """A claim is valid until the time before which claims are forgotten."""
+    """A claimed key expires after its retention; then another request can claim it."""
     await keys.claim("k", FIRST, AT, AT - DAY)
     assert await keys.claim("k", OTHER, AT + DAY, AT) == FIRST
     assert await keys.claim("k", OTHER, AT + DAY, AT + SECOND) == OTHER
@@ -102,7 +102,7 @@ async def test_one_of_many_callers_gets_the_lease(opener: Opener) -> None:
 
 
 async def test_an_expired_lease_passes_to_the_next_caller(store: IdempotentReplyStore) -> None:
-    """The new holder stores the reply; the former one can neither renew nor finish nor release."""
+    """After a lease has expired, only its new holder can renew it, store the reply or release it."""
     assert (await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)).owns_lease
     assert not (await store.begin("n", OTHER, "b", AT + SECOND, AT + 2 * SECOND, AT - DAY)).owns_lease
     late = AT + 2 * SECOND
@@ -118,7 +118,7 @@ async def test_an_expired_lease_passes_to_the_next_caller(store: IdempotentReply
 
 
 async def test_a_lease_can_be_renewed_and_released(store: IdempotentReplyStore) -> None:
-    """A renewed lease lasts longer; a released one is free at once, with or without its claim."""
+    """A renewed lease expires later; a released one can be taken at once, whether or not its claim is deleted."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.renew("n", "a", AT + 9 * SECOND)
     assert not (await store.begin("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)).owns_lease
@@ -131,7 +131,7 @@ async def test_a_lease_can_be_renewed_and_released(store: IdempotentReplyStore) 
 
 
 async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> None:
-    """A name of one request is never leased to another request, even after its lease expired."""
+    """The key of a request is never leased to a different request, even after the lease has expired."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     other = Claim("0" * 64, "zero")
     begun = await store.begin("n", other, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
@@ -139,7 +139,7 @@ async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> Non
 
 
 async def test_replies_expire(store: IdempotentReplyStore) -> None:
-    """A stored reply is valid until the time before which replies are forgotten; then the name is free."""
+    """A stored reply expires after its retention; then its key can be used again."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.finish("n", "a", ANSWER)
     assert (await store.begin("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT)).reply == ANSWER

@@ -46,7 +46,7 @@ def test_a_valid_history_fits(history: History) -> None:
 
 
 def test_a_lost_event_is_found(history: History) -> None:
-    """An acknowledged event is missing."""
+    """The check of a history fails if an acknowledged event is missing."""
     history.acknowledgements["b", 1] = Acknowledgement("000000000004", "0" * 64, 5, 6)
     with pytest.raises(KeyError):
         check(history.records, history.acknowledgements)
@@ -56,7 +56,7 @@ def test_a_lost_event_is_found(history: History) -> None:
 
 
 def test_a_gap_and_a_fork_are_found(history: History) -> None:
-    """A record is missing or does not link."""
+    """The check of a history fails if a record is missing or does not link to the previous one."""
     with pytest.raises(AssertionError):
         check([history.records[0], history.records[2]], {})
     other = append_history([("a", 0), ("a", 1), ("b", 0)])
@@ -66,13 +66,13 @@ def test_a_gap_and_a_fork_are_found(history: History) -> None:
 
 @pytest.mark.parametrize("events", [[("a", 0), ("a", 0)], [("a", 1), ("a", 0)]])
 def test_a_duplicate_and_a_wrong_order_are_found(events: list[tuple[str, int]]) -> None:
-    """An event exists twice, or before an earlier event of its writer."""
+    """The check of a history fails if an event is stored twice, or before an earlier event of the same writer."""
     with pytest.raises(AssertionError, match="comes next"):
         check(append_history(events).records, {})
 
 
 def test_a_reply_of_another_record_is_found(history: History) -> None:
-    """A reply has the record of another event."""
+    """The check of a history fails if a reply contains the record of another event."""
     history.acknowledgements["b", 0] = history.acknowledgements["a", 0]
     with pytest.raises(AssertionError, match="is not stored as"):
         check(history.records, history.acknowledgements)

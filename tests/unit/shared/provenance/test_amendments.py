@@ -54,7 +54,7 @@ def read_members(record: ChainRecord) -> dict[str, Any]:
 
 
 async def test_an_amendment_is_stored_with_members_of_the_server(amendments: Amendments) -> None:
-    """The server sets author, status and RecordID; unlisted members are dropped."""
+    """The server sets author, status and RecordID; unknown members are ignored."""
     made = await amendments.create(CHAIN, "ann", build_body(AmendedBy="eve", Status="approved", Extra=1), STRICT)
     assert read_members(made.record) == build_body().model_dump(by_alias=True) | {
         "RecordID": "000000000001", "AmendedBy": "ann", "Status": "pending",
@@ -135,7 +135,7 @@ async def test_a_repeated_decision_returns_the_first(amendments: Amendments) -> 
 
 @pytest.mark.parametrize("category", ["Other", "", 7, None, ["other"], {"a": 1}])
 async def test_an_unlisted_category_is_rejected(amendments: Amendments, category: Any) -> None:
-    """The error has the sent and the allowed categories, also for values of other types."""
+    """The error contains the sent and the allowed categories, also if the sent value is not text."""
     kind, _, details = await catch_rejection(
         amendments.create(CHAIN, "ann", build_body(ReasonCategory=category), STRICT)
     )
@@ -178,7 +178,7 @@ async def test_pending_queries_exclude_decided_amendments(amendments: Amendments
 
 
 def test_an_event_has_only_its_own_members() -> None:
-    """Server-owned and unlisted members and null optional members are dropped."""
+    """Unknown members, members that the server sets, and optional members with null are ignored."""
     sent = {
         "ActionType": "A",
         "EntityType": "T",

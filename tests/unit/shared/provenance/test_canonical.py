@@ -45,14 +45,14 @@ def test_numbers_have_the_format_of_ecmascript(number: float) -> None:
 
 @pytest.mark.parametrize("vector", VECTORS["numbers"], ids=lambda vector: vector["ieee754"])
 def test_published_numbers(vector: dict[str, str]) -> None:
-    """RFC 8785 appendix B."""
+    """Numbers are serialised as in RFC 8785 appendix B."""
     (number,) = struct.unpack(">d", bytes.fromhex(vector["ieee754"]))
     assert fast_jcs(number).decode() == vector["text"]
 
 
 @pytest.mark.parametrize("vector", VECTORS["documents"], ids=lambda vector: vector["name"])
 def test_published_documents(vector: dict[str, Any]) -> None:
-    """RFC 8785 section 3.2 and the order of keys of section 3.2.3."""
+    """Objects are serialised as in RFC 8785 section 3.2, with keys in the order of section 3.2.3."""
     value = json.loads(vector["json"])
     assert fast_jcs(value).hex() == rfc8785.dumps(value).hex() == vector["canonicalHex"]
 

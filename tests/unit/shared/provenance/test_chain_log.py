@@ -25,7 +25,7 @@ async def workspace() -> str:
 
 
 def build_engine(store: FaultyStore, **options: Any) -> ChainLog:
-    """Return an engine without delays between attempts."""
+    """Return a log that retries without delays."""
     return ChainLog(store, workspace, jitter=lambda: 0.0, **options)
 
 
@@ -222,7 +222,7 @@ CALLER = st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 6), st.integ
 async def test_no_sequence_of_events_loses_or_repeats_records(
     outcomes: list[AppendOutcome], callers: list[tuple[int, bool, int, int]], others: list[int]
 ) -> None:
-    """In any mix of faults, cancellations, repeats and writers, a success is stored once, others at most once."""
+    """With any faults, cancellations and writers, a successful append is stored once, others at most once."""
     store = FaultyStore(outcomes=list(outcomes), max_batch_weight=6_000)
     log = build_engine(store)
     steps = iter(range(10**6))

@@ -134,7 +134,7 @@ async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("mended", ["Hash and head", "Hash", "nothing"])
 async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, mended: str) -> None:
-    """The last record of a checkpoint is compared with the signed leaf."""
+    """If the last record that a checkpoint covers was changed, nothing is signed."""
     await ledger.checkpoints.create(PLATFORM)
     last = (await ledger.records(PLATFORM))[-1]
     text = fast_jcs(json.loads(last.canonical) | {"Description": "edited"})
@@ -179,7 +179,7 @@ async def assert_not_signed(ledger: Ledger) -> None:
 
 
 async def test_a_time_before_the_checkpoint_is_not_signed(ledger: Ledger) -> None:
-    """The time of the first new record is compared with the last signed one."""
+    """A new record with an earlier time than the last signed record is not signed."""
     await ledger.checkpoints.create(PLATFORM)
     await ledger.fill(PLATFORM, 1)
     last = (await ledger.records(PLATFORM))[-1]

@@ -227,7 +227,7 @@ async def test_a_fork_past_the_head_is_found(ledger: Ledger) -> None:
 
 
 async def test_a_record_past_the_head_is_named_before_a_fork(ledger: Ledger) -> None:
-    """With both faults, the record is named and the fork is reported."""
+    """If a record past the head item and a fork exist, BrokenAt is the record and ForkDetected is true."""
     claimed = json.loads((await ledger.records(PLATFORM))[2].canonical)["PreviousHash"]
     ledger.tamper(forge_past_head(COUNT + 1))
     ledger.tamper(forge_past_head(COUNT + 2, PreviousHash=claimed))

@@ -77,7 +77,7 @@ async def test_a_damaged_decision_prevents_another(ledger: Ledger, change: str) 
 
 
 async def test_a_forged_filter_field_is_not_a_decision(ledger: Ledger) -> None:
-    """A forged filter field prevents decisions but is not a decision."""
+    """A decision whose filter field names another amendment blocks that amendment, but does not decide it."""
     edit_record(ledger, "amendment_id = '000000000002', status = 'rejected'", 3)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
@@ -86,7 +86,7 @@ async def test_a_forged_filter_field_is_not_a_decision(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("column", LOST)
 async def test_a_list_without_filters_has_every_record(ledger: Ledger, column: str) -> None:
-    """Filter fields matter only for given filters; pending amendments are found by their decisions."""
+    """An edited filter field hides a record only from queries with that filter; decided amendments are not pending."""
     for sequence in (1, 3):
         edit_record(ledger, f"{column} = NULL", sequence)
     answer = await query_amendments(ledger.store, CHAIN, AmendmentFilters())

@@ -67,7 +67,7 @@ async def test_a_head_beyond_all_record_ids_is_rejected(ledger: Ledger, sequence
 
 @pytest.mark.parametrize("sequence", [-(2**63), -1, 0])
 async def test_a_head_before_the_first_record_has_no_record_id(ledger: Ledger, sequence: int) -> None:
-    """With a head before the first record, the first record is past the end."""
+    """If the head item has a sequence below 1, the first record is reported as past the end."""
     change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))

@@ -60,7 +60,7 @@ def build_leaves(size: int) -> list[bytes]:
 
 @pytest.mark.parametrize("size", range(1, 9))
 def test_published_roots(size: int) -> None:
-    """The roots of the reference trees."""
+    """The roots of the published reference trees are correct."""
     assert compute_root(LEAVES[:size]).hex() == ROOTS[size - 1]
 
 
@@ -115,7 +115,7 @@ def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) 
 
 
 def test_a_published_proof() -> None:
-    """The audit path of leaf 5 of 8 in the reference tree, and consistency from 6 to 8."""
+    """The published inclusion and consistency proofs of the reference tree are correct."""
     leaves = LEAVES
     path = [reference_root(leaves[first:last]).hex() for first, last in inclusion_ranges(5, 8)]
     assert path == [

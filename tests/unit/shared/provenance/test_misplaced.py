@@ -85,7 +85,7 @@ async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, pla
 
 
 async def test_the_first_fault_is_reported(ledger: Ledger) -> None:
-    """The first of several faults is reported."""
+    """If a chain has several faults, the first one is reported."""
     ledger.tamper(copy_to_place("3.5"))
     chain = "chain = (SELECT chain FROM chains WHERE target = 'PlatformConfig')"
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 5 AND {chain}"))

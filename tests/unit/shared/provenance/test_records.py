@@ -56,7 +56,7 @@ def build_chain(length: int) -> list[dict[str, Any]]:
 
 
 def test_a_chain_starts_from_workspace_target_and_scope() -> None:
-    """The first PreviousHash is SHA-256 over four lines; each part changes it."""
+    """The genesis hash is the SHA-256 of four lines: version, workspace, target and scope. Each part changes it."""
     text = b"oi-provenance/v1\nplant-a\nDomainEvents\nbatch 7"
     assert genesis_hash("plant-a", "DomainEvents", "batch 7") == hashlib.sha256(text).hexdigest()
     bare = hashlib.sha256(b"oi-provenance/v1\nplant-a\nDomainEvents\n").hexdigest()
@@ -64,7 +64,7 @@ def test_a_chain_starts_from_workspace_target_and_scope() -> None:
 
 
 def test_a_record_is_hashed_over_its_canonical_form() -> None:
-    """The hash covers members in UTF-16 order without spaces, including PreviousHash and excluding Hash."""
+    """The Hash is computed from the members in UTF-16 order without spaces, with PreviousHash and without Hash."""
     record = seal_record(draft_record({"UserID": "é", "AfterState": {"b": 1.0, "a": 1e-7}}), 1, AT, "00", "x")
     expected = (
         '{"AfterState":{"a":1e-7,"b":1},"PreviousHash":"00","RecordID":"000000000001",'
@@ -98,7 +98,7 @@ def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequ
 @pytest.mark.parametrize("time_field", ["AmendedAt", "ApprovedAt", "RejectedAt"])
 @given(STATE)
 def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any]) -> None:
-    """The record of any amendment has the bytes of rfc8785, since its time has another position."""
+    """The record of any amendment has the bytes of rfc8785, although its time is in another place than an event's."""
     body: dict[str, Any] = {"ScopeKey": "s", "OriginalRecord": state, "Status": "pending", "ReasonText": "r"}
     made = draft_record(body, time_field)
     record = seal_record(made, 7, AT, GENESIS, "x")
@@ -180,7 +180,7 @@ def test_a_sound_chain_has_no_fault() -> None:
     ],
 )
 def test_a_damaged_chain_has_a_fault(damage: Any, reason: str) -> None:
-    """Each kind of tampering is found at the first changed record."""
+    """Each kind of tampering is reported at the first changed record."""
     records = build_chain(5)
     damage(records)
     assert reason in str(find_first_fault(records, GENESIS))

@@ -330,7 +330,7 @@ async def test_a_copy_is_not_a_fork(
 
 
 async def test_a_broken_record_is_named_before_a_fork(ledger: Ledger) -> None:
-    """With a fork and a later edited record, the record is named and the fork is reported."""
+    """If a fork precedes an edited record, BrokenAt is the record and ForkDetected is true."""
     ledger.tamper(fork_beside)
     ledger.tamper(sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))
     verdict = await ledger.verify(PLATFORM)
@@ -363,7 +363,7 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
 
 @pytest.mark.parametrize("name", CONSISTENT)
 async def test_consistent_rewrites_are_found_by_the_checkpoint(ledger: Ledger, name: str) -> None:
-    """A chain that was rewritten consistently differs from its newest checkpoint."""
+    """A consistently rewritten chain is reported because it differs from its newest checkpoint."""
     tampering, broken_at, reason = CONSISTENT[name]
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None

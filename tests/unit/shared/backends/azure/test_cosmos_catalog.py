@@ -97,7 +97,7 @@ async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_slow_change_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its stored items may already be deleted, so no head may list them."""
+    """A change that takes so long that its stored items may already be deleted is rejected."""
     monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -1)
     async with accounts(COSMOS) as account:
         store = CosmosCatalogStore(account(), batch_bytes=1)

@@ -100,7 +100,7 @@ async def _forge(store: CosmosChainStore, container: ContainerProxy, sequence: i
 
 
 async def test_records_and_forks_past_the_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A record that no head counts is reported by its RecordID, a fork by its Hash."""
+    """A record past the head item is reported by its RecordID, a fork by its Hash."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = await _forge(store, container, COUNT + 4, json.loads(records[1].canonical)["PreviousHash"])
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
@@ -117,7 +117,7 @@ ODD_IDS = ("000000000000", "0000000000025", "000000000002.5", "00000000000a", "-
 async def test_an_item_with_a_foreign_id_is_ignored(
     store: CosmosChainStore, container: ContainerProxy, odd: str
 ) -> None:
-    """No read returns it, no amendment is decided by it, and it blocks no append."""
+    """An item whose id is not a RecordID is never returned, decides no amendment, and does not prevent appends."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = record_to_item(KEY, records[1])
     fields = {**forged["p"], "AmendmentID": record_id(1), "Status": "approved"}

@@ -125,7 +125,7 @@ async def test_conditional_writes_outlast_faults(server: CosmosServer, store: Co
 async def test_rejections_have_their_own_codes(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
-    """Certain rejections are returned at once with their codes, and nothing is written."""
+    """Definite rejections are returned at once with their codes, and nothing is written."""
     fault, code = REFUSED[name]
     calls: dict[str, Call] = {
         **WRITES,
@@ -229,7 +229,7 @@ async def test_missing_tables_and_accounts(server: CosmosServer, store: CosmosDo
 
 
 async def test_several_write_regions_are_rejected() -> None:
-    """No document is written to an account in which an ETag may be valid twice."""
+    """No document is written to an account with several write regions, in which an ETag may be valid twice."""
     async with CosmosServer(options=AccountOptions(multiple_write_locations=True)) as server:
         accounts = DataAccounts({"mes": DataAccount(server.endpoint, key=server.key)})
         with pytest.raises(WorkspaceError) as caught:

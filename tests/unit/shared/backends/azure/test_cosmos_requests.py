@@ -123,7 +123,7 @@ async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: 
             await store.append(CHAIN, batch(tip, 2), tip)
     assert fault.applied == 1
     await _wait_until(lambda: len(server.requests.for_operation("batch")) == 4 + (expected is None))
-    # Three of the fixture, one here, and another one only if the rejection was certain.
+    # The fixture sends three batches and this append one. It is sent again only after a definite rejection.
     assert len(server.requests.for_operation("batch")) == 4 + (expected is None)
     assert (await store.tip(CHAIN)).sequence == (5 if stored else 3)
     assert await sequences(store) == list(range(1, 6 if stored else 4))
@@ -162,7 +162,7 @@ async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChain
 
 
 async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer, store: CosmosChainStore) -> None:
-    """Another append during the wait wins, and the retry under the same If-Match is rejected."""
+    """If another append succeeds while a throttled one waits, the retry is rejected, because its If-Match is stale."""
     tip = await store.tip(CHAIN)
     conditional: list[bool] = []
 

@@ -113,7 +113,7 @@ async def test_every_failure_has_its_code(endpoint: Endpoint, status: int, body:
 
 
 async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None:
-    """Lines that the service puts before a query are subtracted."""
+    """Line numbers in errors do not count the lines that the service adds before a query."""
     endpoint.answers(failure("General_BadRequest", "Syntax error [line:position=2:5]"), 400)
     error = await query_error(endpoint)
     assert (error.members["line"], error.members["column"]) == (1, 5)

@@ -168,7 +168,7 @@ async def test_blobs_and_checkpoints(silence: SilentServer) -> None:
 
 
 async def test_the_message_service(silence: SilentServer) -> None:
-    """Calls and lists have a timeout."""
+    """Requests to Web PubSub and its lists have a timeout."""
     service = WebPubSub(silence.url, "live", ACCESS_KEY, seconds=SHORT)
     await check_fails(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
     await check_fails(lambda: service.has_streams("g"), "LIVE_STREAM_UNAVAILABLE")

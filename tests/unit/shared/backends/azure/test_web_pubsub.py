@@ -128,7 +128,7 @@ async def test_closing_a_closed_stream_succeeds(service: WebPubSub, wire: Wire) 
 
 @pytest.mark.parametrize("reason", ["member's gone", "läuft ab: 期限切れ 🔒", "a+b & c=d; 100% (x)*~!,"])
 async def test_a_stream_is_closed_with_any_reason(service: WebPubSub, wire: Wire, reason: str) -> None:
-    """The signed URL is the URL as it is sent."""
+    """A stream can be closed with a reason in any characters; the signature covers the URL as it is encoded."""
     wire.status = 204
     await service.disconnect("c", reason)
     assert len(wire.asked) == 1

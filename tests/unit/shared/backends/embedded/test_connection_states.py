@@ -47,7 +47,7 @@ async def test_large_counts(states: SqliteConnectionStates, tmp_path: Path) -> N
 
 
 async def test_a_failed_record_stores_nothing(states: SqliteConnectionStates, tmp_path: Path) -> None:
-    """If one part cannot be stored, none is counted."""
+    """If one part of a batch cannot be stored, no message of it is counted."""
     await states.record([_arrivals(1)])
     with pytest.raises(OverflowError):
         await states.record([_arrivals(2), _arrivals(2**70, connection="b")])

@@ -282,5 +282,5 @@ def test_partition_is_stable_and_valid(key: str) -> None:
 
 
 def test_partition_of_known_keys() -> None:
-    """Partitions of keys never change between releases."""
+    """The partition of a key is the same in every release."""
     assert [partition_for_key(key) for key in ("", "pump-rig", "rig")] == ["0", "0", "1"]

@@ -185,7 +185,7 @@ def _start_process(file: Path, name: str, count: str = "10") -> subprocess.Popen
 
 
 async def test_a_file_of_an_earlier_layout_is_supported(tmp_path: Path) -> None:
-    """Records in a table ordered by chain and sequence stay there, and everything works."""
+    """Records in a table of an earlier version, ordered by chain and sequence, remain readable."""
     path = tmp_path / "provenance.sqlite"
     earlier = SCHEMA.replace("PRIMARY KEY (chain, sequence)\n);", "PRIMARY KEY (chain, sequence)\n) WITHOUT ROWID;")
     assert earlier != SCHEMA

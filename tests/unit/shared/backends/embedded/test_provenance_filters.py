@@ -31,7 +31,7 @@ def test_rare_values_use_an_index(name: str, others: dict[str, str]) -> None:
 
 
 def test_amendments_of_an_entity_use_an_index() -> None:
-    """Decisions about an amendment use one, too, by content and by filter field."""
+    """The search for decisions about an amendment uses an index of content and one of filter fields."""
     plan: list[str] = []
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)

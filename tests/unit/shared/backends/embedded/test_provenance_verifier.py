@@ -80,7 +80,7 @@ async def test_a_second_verification_has_no_process(log: SqliteAuditLog) -> None
 
 
 async def test_a_change_found_by_the_process_is_reported(log: SqliteAuditLog) -> None:
-    """The process sees a changed last record first, and it is reported."""
+    """A changed last record, which the process verifies first, is reported."""
     assert (await verify_in_process(log.store)).reason == f"{COUNT} records, all sound"
     await log.store._writing.write(
         lambda file: file.execute("UPDATE records SET user_id = 'nobody' WHERE sequence = ?", (COUNT,))
@@ -90,7 +90,7 @@ async def test_a_change_found_by_the_process_is_reported(log: SqliteAuditLog) ->
 
 
 async def test_a_killed_process_is_not_required(log: SqliteAuditLog) -> None:
-    """The verification continues locally, with the same verdict."""
+    """If the process ends, the service continues the verification with the same verdict."""
     store = StoreWithKilledVerifier(log.store._path)
     assert (await verify_in_process(store)).reason == f"{COUNT} records, all sound"
     assert store.killed
@@ -118,7 +118,7 @@ async def test_a_cancelled_verification_ends_its_process(log: SqliteAuditLog) ->
 
 
 async def test_a_process_ends_with_its_parent(log: SqliteAuditLog) -> None:
-    """It also ends if the parent is killed and cannot clean up."""
+    """The verification process ends if its parent process is killed."""
     parent = await asyncio.create_subprocess_exec(
         sys.executable, "-c", ASKS_AND_STAYS, str(log.store._path), cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )

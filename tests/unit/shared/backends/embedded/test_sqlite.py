@@ -91,7 +91,7 @@ async def test_writes_share_commits(tmp_path: Path) -> None:
 
 
 async def test_a_lost_transaction_fails_its_batch(writes: WriteBatcher) -> None:
-    """All callers of the batch get an error, and the next write succeeds."""
+    """If the file fails, all callers of the batch get an error, and the next write succeeds."""
 
     def lose(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")

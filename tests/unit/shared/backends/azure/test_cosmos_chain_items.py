@@ -141,7 +141,7 @@ async def test_unsuitable_containers_are_rejected() -> None:
     async with CosmosServer() as server, stores(server) as (store,):
         async with CosmosClient(server.endpoint, server.key) as client:
             database = await client.create_database(DATABASE)
-            with pytest.raises(WorkspaceError, match="no container DomainEvents"):
+            with pytest.raises(WorkspaceError, match="container DomainEvents cannot be read"):
                 await store.tip(CHAIN)
             await database.create_container(CHAIN.target.value, PartitionKey("/chain"))
             with pytest.raises(WorkspaceError, match="unique key"):

@@ -27,7 +27,7 @@ API_VERSION = "1.0.0"
 
 _ABOUT = "Telemetry, approved queries and the audit log of an industrial workspace."
 _CREDENTIAL = (
-    "A token from `GET /workspace/api/keys/jwt`, signed with ES256. As RFC 8725 requires, the service checks "
+    "A token from `GET /workspace/api/keys/jwt`, signed with ES256. As RFC8725 requires, the service checks "
     "algorithm, issuer, audience, workspace and times. A token is short-lived, can be restricted by `scopes` "
     "and revoked by its `jti`. GraphQL and the key routes also accept an API key."
 )

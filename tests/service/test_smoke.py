@@ -33,7 +33,7 @@ def test_the_smoke_test_passes(plant: Service) -> None:
     done = run_smoke_test(plant.url, str(plant.data_dir / "keys.json"))
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
-    assert lines[-1] == f"{CHECKS} checks, 0 failed, 0 not there"
+    assert lines[-1] == f"{CHECKS} checks, 0 failed, 0 not available"
     assert len(lines) == CHECKS + 1
     assert all(line.startswith("ok ") for line in lines[:-1]), done.stdout
 
@@ -69,7 +69,7 @@ def test_a_check_can_be_skipped(plant: Service) -> None:
     done = run_smoke_test("--without", "download", *arguments)
     assert done.returncode == 0, done.stdout
     assert "--   download       skipped by --without" in done.stdout
-    assert done.stdout.splitlines()[-1] == f"{CHECKS} checks, 0 failed, 1 not there"
+    assert done.stdout.splitlines()[-1] == f"{CHECKS} checks, 0 failed, 1 not available"
     wrong = run_smoke_test("--without", "everything", *arguments)
     assert wrong.returncode == 2
     assert "invalid choice: 'everything'" in wrong.stderr

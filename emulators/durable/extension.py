@@ -92,7 +92,7 @@ class DurableExtension[F: DurableFunction]:
             os.close(descriptor)
 
     async def check(self) -> None:
-        """Return if the file accepts writes.
+        """Check that the history file accepts writes.
 
         Raises:
             sqlite3.Error: the file does not accept writes.

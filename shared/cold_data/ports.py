@@ -81,7 +81,11 @@ class BlobStore(Protocol):
         ...
 
     async def check(self) -> None:
-        """Return if the store answers."""
+        """Check that the store answers.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
+        """
         ...
 
     async def close(self) -> None:

@@ -30,7 +30,7 @@ def count_free_bytes(folder: Path) -> int:
 
 
 def require_space(folder: Path, size: int) -> None:
-    """Return if the scratch disk has room for a number of bytes.
+    """Check that the scratch disk has room for a number of bytes.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.

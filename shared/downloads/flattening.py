@@ -28,7 +28,7 @@ type KeyPath = tuple[str, ...]
 
 
 def check_column_count(paths: Collection[KeyPath]) -> None:
-    """Return if the number of leaves fits a CSV file.
+    """Check that payloads do not have too many different keys for the columns of a CSV file.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.

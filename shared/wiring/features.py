@@ -19,7 +19,7 @@ class Features:
         return feature == PROVENANCE and (await self._catalog.current()).policies.provenance is not None
 
     async def require(self, feature: str) -> None:
-        """Return if the workspace has a feature.
+        """Check that the workspace has a feature.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED``.

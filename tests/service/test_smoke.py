@@ -59,7 +59,7 @@ def test_checks_without_rights_are_skipped_and_listed(plant: Service, tmp_path: 
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps({"viewer@plant-a.example": plant.key("viewer@plant-a.example")}))
     done = run_smoke_test(plant.url, str(keys))
-    assert "--   amendment      no key of a member with Amendment.Create" in done.stdout
+    assert "--   amendment      no key belongs to a member with Amendment.Create" in done.stdout
     assert "ok   warm query" in done.stdout
 
 

@@ -73,7 +73,7 @@ def _run_smoke_test(cloud: Cloud, keys: Path) -> int:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\nthe log says: {cloud.log.read_text()[-5000:]}"
-    assert lines[-1] == f"{len(CHECKS)} checks, 0 failed, 0 not there", done.stdout
+    assert lines[-1] == f"{len(CHECKS)} checks, 0 failed, 0 not available", done.stdout
     exported = re.search(r"^ok +export +(\d+) records", done.stdout, re.MULTILINE)
     assert exported, done.stdout
     return int(exported[1])

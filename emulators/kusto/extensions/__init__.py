@@ -1,6 +1,6 @@
-"""Extensions of the translator library: each module adds a family of operators or functions.
+"""Extensions of the translator library: each module adds a group of related KQL operators or functions.
 
-The families are independent: only this package imports most of them, and it decides on their order.
+Most groups are independent of each other. This package imports them and determines their order.
 """
 
 from collections.abc import Sequence
@@ -40,15 +40,15 @@ from emulators.kusto.extensions import (
 
 
 class Extension(Protocol):
-    """Family of operators or functions."""
+    """Module that adds a group of related KQL operators or functions."""
 
     @property
     def macros(self) -> Sequence[str]:
-        """SQL statements that create the macros of the family; executed before the database is locked."""
+        """SQL statements that create the DuckDB macros of the group; they run before the database is locked."""
         ...
 
     def install(self) -> None:
-        """Add the family to the translator library; called once in each translator process."""
+        """Add the group to the translator library; called once in each translator process."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Aggregates that return several columns: the names of these columns, and ``(a, b) = aggregate(...)``."""
+"""Aggregates that return several columns, such as ``arg_max``: names and SQL of their columns."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from emulators.kusto.extensions.ranks import render_rank_key
 from emulators.kusto.extensions.sql import render
 
 type Columns = list[tuple[str, str]]
-"""Name and SQL of each column of an aggregate."""
+"""Name and SQL of each column that an aggregate returns."""
 
 _EXTREMES = {"arg_max": "max", "arg_min": "min", "argmax": "max", "argmin": "min"}
 _SINGLE = {"percentile": 1, "percentilew": 2}
@@ -35,7 +35,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the aggregates to the translator."""
+    """Add the aggregates with several columns, and percentiles, to the translator library."""
     for name in (*_SINGLE, *_SEVERAL, *_ARRAYS, "arg_max", "arg_min"):
         AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, "")
     replace(translate, "arg_max_names", lambda _: _name_columns)
@@ -71,13 +71,15 @@ def _render_columns(agg: ir.NamedExpr, keys: list[str], cols: list[str] | None) 
 
 def _reject_names(agg: ir.NamedExpr) -> None:
     if isinstance(agg, NameListExpr) and len(agg.names) > 1:
-        raise KqlUnsupportedError("a list of names on the left of =", hint="the aggregate produces one column")
+        raise KqlUnsupportedError("a list of names on the left of =", hint="the aggregate returns one column")
 
 
 def _rename_columns(agg: ir.NamedExpr, columns: Columns) -> Columns:
     names: Sequence[str] = agg.names if isinstance(agg, NameListExpr) else ([agg.name] if agg.name else [])
     if len(names) > len(columns):
-        raise KqlUnsupportedError("a list of names on the left of =", hint="the aggregate produces fewer columns")
+        raise KqlUnsupportedError(
+            "a list of names on the left of =", hint="the aggregate returns fewer columns than there are names"
+        )
     return [*((new, sql) for new, (_, sql) in zip(names, columns, strict=False)), *columns[len(names) :]]
 
 
@@ -85,7 +87,9 @@ def _render_extreme(
     expr: ir.FunctionCall, extreme: str, keys: list[str], cols: list[str], agg: ir.NamedExpr
 ) -> Columns:
     if not expr.args or isinstance(expr.args[0], ir.Wildcard):
-        raise KqlUnsupportedError(f"aggregate:{expr.name}", hint="the expression to compare by must come first")
+        raise KqlUnsupportedError(
+            f"aggregate:{expr.name}", hint="the first argument must be the expression to compare by"
+        )
     by, *rest = expr.args
     name = naming.expression_name(by)
     order = render_rank_key(by, expr.name.lower(), "kql_ranked" if extreme == "max" else "kql_no_nan")
@@ -104,7 +108,7 @@ def _render_extreme(
 def _find_returned_columns(
     args: Sequence[ir.Expr], taken: list[str], cols: list[str], unnamed: str, first: int
 ) -> Columns:
-    """Return name and SQL of the columns of the arguments; with a star, each column occurs once."""
+    """Return name and SQL of each column that the arguments select; with a star, each column occurs once."""
     star = any(isinstance(arg, ir.Wildcard) for arg in args)
     columns: Columns = []
     seen = set(taken) if star else set()
@@ -166,16 +170,16 @@ def _wrap_render_aggregate_call(default: Callable[[ir.FunctionCall], str]) -> Ca
 
 
 def format_percentile_suffix(value: float) -> str:
-    """Return the text of a percentile in a column name: ``99_9`` for ``99.9``."""
+    """Format a percentile as the end of a column name: ``99_9`` for ``99.9``."""
     text = str(int(value)) if float(value).is_integer() else str(value)
     return re.sub(r"\W", "_", text)
 
 
 def _wrap_aggregate_name(default: Callable[..., str]) -> Callable[..., str]:
-    def name(spec: AggregateSpec, expr: ir.FunctionCall) -> str:
+    def name_aggregate(spec: AggregateSpec, expr: ir.FunctionCall) -> str:
         argument = naming.expression_name(expr.args[0]) or "" if expr.args else ""
         if spec.name in _SINGLE and len(expr.args) == _SINGLE[spec.name] + 1:
             return f"percentile_{argument}_{format_percentile_suffix(_read_percentiles(expr, _SINGLE[spec.name])[0])}"
         return f"percentiles_{argument}" if spec.name in _ARRAYS else default(spec, expr)
 
-    return name
+    return name_aggregate

@@ -1,6 +1,6 @@
 """Aggregate functions that the translator library lacks, or translates to a wrong type or inefficient SQL.
 
-Some depend on the order of their input: SQL does not preserve it, Kusto's lists do.
+Aggregated lists have the order of sorted input rows in Kusto, but not in SQL.
 """
 
 import dataclasses
@@ -118,7 +118,7 @@ _ORDERED: State[bool] = State("emulators.kusto.ordered", lambda: False)
 
 @dataclasses.dataclass(frozen=True)
 class OrderedSummarize(ir.Summarize):
-    """``summarize`` over sorted rows with lists in the order of the rows."""
+    """Query operator ``summarize`` over sorted rows: its lists have the order of the rows."""
 
 
 def _wrap_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
@@ -131,7 +131,11 @@ def _wrap_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
 
 
 def _mark_ordered_lists(query: ir.Query, sorted_lets: Mapping[str, bool], seen: set[int]) -> bool:
-    """Mark the aggregations of a query and its subqueries, and return whether its rows are sorted."""
+    """Replace ``summarize`` over sorted rows by `OrderedSummarize` in a query and its subqueries.
+
+    Returns:
+        Whether the rows of the query are sorted.
+    """
     known = dict(sorted_lets)
     for name, bound in query.lets:
         known[name] = isinstance(bound, ir.Query) and _mark_ordered_lists(bound, known, seen)
@@ -152,7 +156,7 @@ def _is_sorted_after(op: ir.Operator, *, before: bool) -> bool:
 
 
 def is_order_sensitive(op: ir.Summarize) -> bool:
-    """Return whether an aggregate depends on the order of the rows."""
+    """Return whether an aggregate of a ``summarize`` depends on the order of the rows."""
     calls = (node for node in _iterate_nodes(op.aggregates, set()) if isinstance(node, ir.FunctionCall))
     return any(call.name.lower() in ORDER_SENSITIVE for call in calls)
 
@@ -162,7 +166,7 @@ def _find_queries(root: object, seen: set[int]) -> Iterator[ir.Query]:
 
 
 def _iterate_nodes(root: object, seen: set[int]) -> Iterator[object]:
-    """Yield every node once, without the contents of subqueries."""
+    """Yield every node once, without the nodes of subqueries."""
     stack: list[object] = [root]
     while stack:
         node = stack.pop()
@@ -192,10 +196,10 @@ class ListAggregate(AggregateSpec):
     nulls: bool = False
 
     def render(self, args: list[str]) -> str:
-        """Return the SQL over rendered arguments."""
+        """Render the aggregate as SQL, from the SQL of its arguments."""
         max_arguments = (self.size if self.size is not None else self.predicate or 0) + 1
         if not (self.predicate or 0) < len(args) <= max_arguments:
-            raise ValueError(f"{self.name}() does not take {len(args)} arguments")
+            raise ValueError(f"{self.name}() does not accept {len(args)} arguments")
         elements = self._render_elements(args)
         limit = f"CAST({args[self.size]} AS BIGINT)" if self.size and len(args) > self.size else str(_MAX_ELEMENTS)
         listed = f"coalesce({elements}, [])"
@@ -215,12 +219,12 @@ class ListAggregate(AggregateSpec):
 
 @dataclasses.dataclass(frozen=True)
 class BagAggregate(AggregateSpec):
-    """``make_bag``: merges property bags; for a repeated key one of the values is used."""
+    """Aggregate ``make_bag`` or ``make_bag_if``: merges property bags; of a repeated key it uses any value."""
 
     conditional: bool = False
 
     def render(self, args: list[str]) -> str:
-        """Return the SQL over rendered arguments."""
+        """Render the aggregate as SQL, from the SQL of its arguments."""
         if len(args) != 1 + self.conditional:
             raise ValueError(f"{self.name}() with a maximum size")
         parsed = f"TRY(from_json({args[0]}, '\"MAP(VARCHAR,JSON)\"'))"
@@ -229,7 +233,7 @@ class BagAggregate(AggregateSpec):
 
 
 def install() -> None:
-    """Add the aggregates to the translator, and mark the aggregations of sorted rows in every lowered query."""
+    """Add the aggregates, and the order of lists over sorted rows, to the translator library."""
     for name, sql, arity in _PLAIN:
         _add_aggregate(AggregateSpec(name, sql, (arity,)))
     for name, sql, arity in _NAMED_LIKE_ARGUMENT:
@@ -265,23 +269,23 @@ def _wrap_render_summarize(default: Callable[..., str]) -> Callable[..., str]:
 
 
 def _allow_paths() -> None:
-    """Allow ``make_list(x)[0]`` and ``take_any(d).a`` in a summarize."""
+    """Allow ``summarize`` to select from the result of an aggregate: ``make_list(x)[0]``, ``take_any(d).a``."""
     default: Callable[..., tuple[ir.Expr, int]] = writer.lift_aggregates
     render = translate.render_aggregate
 
-    def lift(expr: ir.Expr, *, depth: int = 0) -> tuple[ir.Expr, int]:
+    def lift_aggregates(expr: ir.Expr, *, depth: int = 0) -> tuple[ir.Expr, int]:
         if not isinstance(expr, ir.PathAccess):
             return default(expr, depth=depth)
-        base, found = lift(expr.base, depth=depth)
+        base, found = lift_aggregates(expr.base, depth=depth)
         return dataclasses.replace(expr, base=base), found
 
     def render_aggregate(named: ir.NamedExpr) -> str:
         if not isinstance(named.expr, ir.PathAccess):
             return render(named)
-        lifted, found = lift(named.expr)
+        lifted, found = lift_aggregates(named.expr)
         if not found:
             raise KqlUnsupportedError("summarize", hint="each expression must contain an aggregate function")
         return translate.render_expr(lifted)
 
-    replace(translate, "_lift_aggregates", lambda _: lift)
+    replace(translate, "_lift_aggregates", lambda _: lift_aggregates)
     replace(translate, "render_aggregate", lambda _: render_aggregate)

@@ -48,7 +48,7 @@ _VALUE_MACROS: tuple[str, ...] = (
 
 
 def _build_json_integer_macro(kind: str, bits: int) -> str:
-    """Return the macro that converts a JSON value to an integer: plain integers directly, others by their type."""
+    """Return the SQL that creates a DuckDB macro which converts a JSON value to an integer."""
     plain = "NOT (contains(j::VARCHAR, '.') OR contains(j::VARCHAR, 'e') OR contains(j::VARCHAR, 'E'))"
     long = "TRY_CAST(j AS BIGINT)" if bits == 64 else writer.wrap_int32("TRY_CAST(j AS BIGINT)")  # noqa: PLR2004
     return (
@@ -83,7 +83,7 @@ _CONVERSIONS = {
 
 
 def install() -> None:
-    """Add the functions to the translator."""
+    """Add conversions and functions over numbers to the translator library."""
     replace(lower, "_lower_expr", _wrap_lower_expr)
     extract = SCALAR_FUNCTIONS["extract"]
     add_form("extract", (3, 4), lambda call: _render_extract(extract, call))
@@ -112,10 +112,10 @@ type _Conversion = Callable[[ir.FunctionCall], str | None]
 
 
 def _wrap_number_conversion(default: _Conversion, kind: str) -> _Conversion:
-    """Convert a value inside a dynamic by its JSON type; the library would test the type of every value."""
+    """Render the conversion of a value inside a dynamic by its JSON type; the library would test several types."""
     macro = f"kql_json_{kind.lower()}"
 
-    def convert(call: ir.FunctionCall) -> str | None:
+    def render_conversion(call: ir.FunctionCall) -> str | None:
         if len(call.args) != 1 or not isinstance(call.args[0], ir.PathAccess):
             return default(call)
         path = call.args[0]
@@ -124,18 +124,18 @@ def _wrap_number_conversion(default: _Conversion, kind: str) -> _Conversion:
             return f"{macro}({render(path)})"
         return f"list_transform([{render(path)}], lambda _p: {macro}(_p))[1]"
 
-    return convert
+    return render_conversion
 
 
 def _wrap_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    """Extract a text from a dynamic in one step; the library would extract JSON and parse it again."""
+    """Render ``tostring`` of a dynamic's member in one step; the library would extract JSON and parse it again."""
 
-    def tostring(expr: ir.Expr) -> str:
+    def render_tostring(expr: ir.Expr) -> str:
         if not isinstance(expr, ir.PathAccess) or (path := writer.static_path(expr.steps)) is None:
             return default(expr)
         return f"coalesce(json_extract_string({render(expr.base)}, {translate.quote_string(path)}), '')"
 
-    return tostring
+    return render_tostring
 
 
 def _wrap_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
@@ -170,7 +170,9 @@ def _render_extract(plain: Any, call: ir.FunctionCall) -> str:
 def _render_extract_json(call: ir.FunctionCall) -> str:
     path = read_literal_value(call.args[0], "extract_json")
     if not isinstance(path, str) or not path.startswith("$") or "*" in path:
-        raise KqlUnsupportedError("extract_json", hint="the path must be a literal that names one value")
+        raise KqlUnsupportedError(
+            "extract_json", hint="the path must be a literal that starts with $ and selects one value"
+        )
     document = f"TRY_CAST({render(call.args[1])} AS JSON)"
     sql = f"({document} ->> {translate.quote_string(path)})"
     return _convert_to_type(sql, call.args[2], "extract_json") if len(call.args) == 3 else sql  # noqa: PLR2004

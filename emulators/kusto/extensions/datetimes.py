@@ -1,4 +1,4 @@
-"""Functions over instants and timespans, and their bins."""
+"""Functions over datetimes and timespans, and ``bin``."""
 
 from duckdb_kql import ir, translate
 from duckdb_kql.errors import KqlUnsupportedError
@@ -8,7 +8,7 @@ from emulators.kusto.extensions.registry import add_body, add_form, add_template
 from emulators.kusto.extensions.sql import quote_text, render
 
 YEAR_ONE = 62_135_596_800_000_000
-"""Microseconds from 0001-01-01 to 1970-01-01; the bins of instants in Kusto start at 0001-01-01, a Monday."""
+"""Microseconds from 0001-01-01 to 1970-01-01; the bins of datetimes in Kusto start at 0001-01-01, a Monday."""
 
 SUPPORTED: tuple[str, ...] = (
     "bin and floor (parameters, columns and expressions as size)",
@@ -55,7 +55,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the functions to the translator."""
+    """Add functions over datetimes and timespans to the translator library."""
     for unit, sql in _UNIX.items():
         add_template(f"unixtime_{unit}_todatetime", f"TRY(make_timestamp(CAST({sql} AS BIGINT)))", 1)
     add_template("datetime_utc_to_local", "(({0} AT TIME ZONE 'UTC') AT TIME ZONE {1})", 2)
@@ -134,7 +134,9 @@ def _split_format(text: str) -> list[str]:
         elif char in _DELIMITERS or char in _MAX_REPETITIONS:
             elements.append(char)
         else:
-            raise KqlUnsupportedError(f"format_timespan:{char}", hint="not a format element or delimiter")
+            raise KqlUnsupportedError(
+                f"format_timespan:{char}", hint="this character is neither a format element nor a delimiter"
+            )
     return elements
 
 

@@ -1,4 +1,4 @@
-"""Functions over arrays, property bags and sets."""
+"""Functions over dynamic values: arrays, property bags and sets."""
 
 from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
@@ -93,7 +93,7 @@ _MAX_ARRAY_CHARACTERS = 16_777_216
 
 
 def install() -> None:
-    """Add the functions to the translator."""
+    """Add the functions over dynamic values to the translator library."""
     _install_arrays()
     _install_bags()
     _install_sets()
@@ -108,10 +108,12 @@ def _install_arrays() -> None:
     add_body("array_rotate_left", (2,), lambda a, n: f"kql_rotated({render_array(a)}, {n})")
     add_body("array_rotate_right", (2,), lambda a, n: f"kql_rotated({render_array(a)}, -({n}))")
     add_body(
-        "array_shift_left", (2, 3), lambda a, n, f="NULL": f"kql_shifted({render_array(a)}, {n}, {_to_dynamic(f)})"
+        "array_shift_left", (2, 3), lambda a, n, f="NULL": f"kql_shifted({render_array(a)}, {n}, {_render_dynamic(f)})"
     )
     add_body(
-        "array_shift_right", (2, 3), lambda a, n, f="NULL": f"kql_shifted({render_array(a)}, -({n}), {_to_dynamic(f)})"
+        "array_shift_right",
+        (2, 3),
+        lambda a, n, f="NULL": f"kql_shifted({render_array(a)}, -({n}), {_render_dynamic(f)})",
     )
     add_body("array_reverse", (1,), lambda a: f"to_json(list_reverse({render_array(a)}))")
     add_body("array_slice", (3,), _render_slice)
@@ -149,12 +151,12 @@ def _install_sets() -> None:
         ),
     )
     add_body(
-        "set_has_element", (2,), lambda a, v: f"coalesce(list_contains({render_array(a)}, {_to_dynamic(v)}), false)"
+        "set_has_element", (2,), lambda a, v: f"coalesce(list_contains({render_array(a)}, {_render_dynamic(v)}), false)"
     )
 
 
-def _to_dynamic(sql: str) -> str:
-    """Return the SQL of a value inside a dynamic."""
+def _render_dynamic(sql: str) -> str:
+    """Return SQL that converts a value to an element of a dynamic value."""
     return f"CAST(kql_json({sql}) AS JSON)"
 
 
@@ -176,10 +178,10 @@ def _render_repeat(call: ir.FunctionCall) -> str:
     value, count = render_argument("repeat", 0, call.args[0]), render_argument("repeat", 1, call.args[1])
 
     def write(v: str, n: str) -> str:
-        size = f"length(CAST({_to_dynamic(v)} AS VARCHAR)) * least({n}, 1048576)"
-        listed = f"to_json(list_transform(range(0, least({n}, 1048576)), lambda _i: {_to_dynamic(v)}))"
+        size = f"length(CAST({_render_dynamic(v)} AS VARCHAR)) * least({n}, 1048576)"
+        listed = f"to_json(list_transform(range(0, least({n}, 1048576)), lambda _i: {_render_dynamic(v)}))"
         return (
-            f"CASE WHEN {size} > {_MAX_ARRAY_CHARACTERS} THEN error('repeat() makes an array of more than "
+            f"CASE WHEN {size} > {_MAX_ARRAY_CHARACTERS} THEN error('repeat() would create an array of more than "
             f"{_MAX_ARRAY_CHARACTERS} characters') WHEN {n} >= 0 THEN {listed} END"
         )
 
@@ -194,7 +196,7 @@ def _render_slice(a: str, start: str, end: str) -> str:
 
 
 def _render_split(a: str, at: str) -> str:
-    """Split before each index; negative indexes count from the end."""
+    """Return SQL that splits an array before each index; negative indexes count from the end."""
     cuts = (
         f"list_sort(list_transform(CASE WHEN json_type(to_json({at})) = 'ARRAY' THEN CAST(to_json({at}) AS BIGINT[]) "
         f"ELSE [TRY_CAST(to_json({at}) AS BIGINT)] END, "
@@ -223,22 +225,23 @@ def _render_index_of(a: str, value: str, start: str = "0", length: str = "-1", o
     end = f"CASE WHEN {length} < 0 THEN len({render_array(a)}) ELSE {first} + {length} END"
     hits = (
         f"list_filter(range({first}, least({end}, len({render_array(a)}))), "
-        f"lambda _i: {render_array(a)}[_i + 1] = {_to_dynamic(value)})"
+        f"lambda _i: {render_array(a)}[_i + 1] = {_render_dynamic(value)})"
     )
     return f"CASE WHEN {render_array(a)} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
 
 
 def _render_array_iff(condition: str, yes: str, no: str) -> str:
-    def at(sql: str) -> str:
+    def render_element(sql: str) -> str:
         return (
             f"CASE WHEN json_type(to_json({sql})) = 'ARRAY' THEN CAST(to_json({sql}) AS JSON[])[_i] ELSE "
             f"to_json({sql}) END"
         )
 
     chosen = (
-        f"CASE WHEN json_type(_c) = 'BOOLEAN' THEN CASE WHEN CAST(_c AS BOOLEAN) THEN {at(yes)} ELSE {at(no)} END "
+        "CASE WHEN json_type(_c) = 'BOOLEAN' THEN CASE WHEN CAST(_c AS BOOLEAN) "
+        f"THEN {render_element(yes)} ELSE {render_element(no)} END "
         "WHEN json_type(_c) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN CASE WHEN CAST(_c AS DOUBLE) <> 0 "
-        f"THEN {at(yes)} ELSE {at(no)} END END"
+        f"THEN {render_element(yes)} ELSE {render_element(no)} END END"
     )
     return f"to_json(list_transform({render_array(condition)}, lambda _c, _i: {chosen}))"
 
@@ -276,14 +279,14 @@ def _render_bag_set_key(b: str, key: str, value: str) -> str:
     others = f"list_filter(map_entries({render_bag(b)}), lambda _e: _e.key <> {key})"
     placed = (
         f"list_transform(map_entries({render_bag(b)}), lambda _e: CASE WHEN _e.key = {key} THEN "
-        f"{{'key': {key}, 'value': {_to_dynamic(value)}}} ELSE _e END)"
+        f"{{'key': {key}, 'value': {_render_dynamic(value)}}} ELSE _e END)"
     )
     return (
         f"CASE WHEN starts_with({key}, '$.') THEN error('bag_set_key() with a path is not supported by the "
         "embedded query engine') "
         f"WHEN len({others}) < len(map_entries({render_bag(b)})) THEN to_json(map_from_entries({placed})) "
         f"ELSE to_json(map_from_entries(list_append(map_entries({render_bag(b)}), "
-        f"{{'key': {key}, 'value': {_to_dynamic(value)}}}))) END"
+        f"{{'key': {key}, 'value': {_render_dynamic(value)}}}))) END"
     )
 
 

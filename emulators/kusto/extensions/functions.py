@@ -1,4 +1,4 @@
-"""``let`` functions that return rows: a call becomes a ``let`` statement in the scope of the declaration."""
+"""User-defined ``let`` functions that return rows; each call is converted to a ``let`` statement."""
 
 import contextlib
 import dataclasses
@@ -20,7 +20,7 @@ macros: tuple[str, ...] = ()
 
 @dataclasses.dataclass(frozen=True)
 class FunctionParameter:
-    """Parameter of a function; ``default`` is None if the parameter is required."""
+    """Parameter of a ``let`` function; ``default`` is None if the parameter is required."""
 
     name: str
     tabular: bool
@@ -29,16 +29,16 @@ class FunctionParameter:
 
 @dataclasses.dataclass(frozen=True)
 class RowFunction:
-    """Declared function.
+    """Declared ``let`` function that returns rows.
 
     Attributes:
         name: name of the function.
         parameters: parameters in order.
-        body: parse tree of the text between the braces.
-        scalars: scalar names in the scope of the declaration.
-        tables: names of tables in this scope.
-        row_functions: functions that return rows in this scope, without the function itself.
-        scalar_functions: functions that return a scalar in this scope.
+        body: parse tree of the function body, the text between the braces.
+        scalars: scalar names that were in scope at the declaration, with their values.
+        tables: names of tables that were in scope.
+        row_functions: other functions that return rows and were in scope, by name.
+        scalar_functions: functions that return a scalar and were in scope, by name.
     """
 
     name: str
@@ -54,7 +54,7 @@ _FUNCTIONS: State[dict[str, RowFunction]] = State("emulators.kusto.row_functions
 
 
 def install() -> None:
-    """Add declarations and calls of these functions to the translator."""
+    """Add declarations and calls of ``let`` functions that return rows to the translator library."""
     replace(lower, "_lower", _wrap_lower)
     replace(lower, "_declare_let_function", _wrap_declare)
     replace(lower, "_stored_call_source", _wrap_call_source)
@@ -76,11 +76,11 @@ def _find_called_function(node: Any) -> RowFunction | None:
 
 
 def _wrap_call_source(default: Callable[[Any], ir.Source | None]) -> Callable[[Any], ir.Source | None]:
-    def call_source(node: Any) -> ir.Source | None:
+    def lower_call_source(node: Any) -> ir.Source | None:
         function = _find_called_function(node)
         return default(node) if function is None else _expand_call(function, node)
 
-    return call_source
+    return lower_call_source
 
 
 def _wrap_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
@@ -94,18 +94,20 @@ def _wrap_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _wrap_call_expression(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def call_expression(node: Any) -> ir.Expr:
+    def lower_call_expression(node: Any) -> ir.Expr:
         function = _find_called_function(node)
         if function is not None:
-            # For `x in (f())` the library takes this error as a sign that the list is a table.
-            raise KqlUnsupportedError(f"let function:{function.name}", hint="it returns rows, not a value")
+            # For `x in (f())` this error tells the library that the list is a table.
+            raise KqlUnsupportedError(
+                f"let function:{function.name}", hint="it returns rows and cannot be used as a value"
+            )
         return default(node)
 
-    return call_expression
+    return lower_call_expression
 
 
 def _wrap_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callable[[Any, dict[str, ir.Expr]], None]:
-    def declare(decl: Any, scalars: dict[str, ir.Expr]) -> None:
+    def declare_function(decl: Any, scalars: dict[str, ir.Expr]) -> None:
         function = _read_declaration(decl, scalars)
         if not _returns_rows(function):
             default(decl, scalars)
@@ -116,7 +118,7 @@ def _wrap_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callabl
                 default(decl, scalars)
         _FUNCTIONS.get()[function.name] = function
 
-    return declare
+    return declare_function
 
 
 def _read_declaration(decl: Any, scalars: Mapping[str, ir.Expr]) -> RowFunction:
@@ -144,7 +146,7 @@ def _read_parameter(node: Any) -> FunctionParameter:
 
 
 def _returns_rows(function: RowFunction) -> bool:
-    """Return whether the body ends with a table; a name may be a table or a scalar."""
+    """Return whether the last expression of a function body is a table; a name may be a table or a scalar."""
     scalars = {**function.scalars, **{each.name: ir.ColumnRef(each.name) for each in function.parameters}}
     tables = {each.name for each in function.parameters if each.tabular}
     for statement in get_child_rules(function.body):
@@ -189,26 +191,29 @@ def _lower_scalar_argument(
 ) -> ir.Expr:
     if node is None:
         if parameter.default is None:
-            raise KqlUnsupportedError(f"let function:{function.name}", hint=f"{parameter.name!r} has no value")
+            raise KqlUnsupportedError(
+                f"let function:{function.name}", hint=f"the argument {parameter.name!r} is missing"
+            )
         return parameter.default
     value: ir.Expr = reader.substitute(reader.lower_expr(node), scalars)
     if reader.reads_row(value):
         raise KqlUnsupportedError(
-            f"let function:{function.name}", hint="an argument reads a column of the caller's row"
+            f"let function:{function.name}",
+            hint="an argument refers to a column; only constants and tables are supported",
         )
     return value
 
 
 def _lower_table_argument(function: RowFunction, node: Any, scalars: dict[str, ir.Expr]) -> ir.Query:
     if node is None:
-        raise KqlUnsupportedError(f"let function:{function.name}", hint="a table is expected")
+        raise KqlUnsupportedError(f"let function:{function.name}", hint="a tabular argument is missing")
     query: ir.Query = reader.substitute_query(reader.lower_query_node(node), reader.pipeline_scope(scalars))
     return query
 
 
 @contextlib.contextmanager
 def _enter_declared_scope(function: RowFunction) -> Iterator[None]:
-    """Restore the functions and tables of the scope of the declaration."""
+    """Context manager: make the functions and tables visible that were in scope at the declaration of a function."""
     with (
         reader.nested_scope(),
         _FUNCTIONS.bound(dict(function.row_functions)),

@@ -1,4 +1,4 @@
-"""Geospatial functions on a sphere, the default of Kusto."""
+"""Geospatial functions, computed on a sphere as in Kusto by default."""
 
 from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
@@ -49,7 +49,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the functions to the translator."""
+    """Add the geospatial functions to the translator library."""
     add_form("geo_distance_2points", (4, 5), _render_distance)
     add_form("geo_point_in_circle", (5,), _render_in_circle)
     add_form("geo_point_in_polygon", (3,), _render_in_polygon)
@@ -84,7 +84,7 @@ def _render_to_geohash(call: ir.FunctionCall) -> str:
 
 
 def _render_geohash(lon: str, lat: str, digits: str) -> str:
-    """Interleave the bits of both coordinates, longitude first, five bits per digit."""
+    """Return SQL of the geohash of a point: the bits of both coordinates alternate, with five bits per digit."""
 
     def render_bit(index: str) -> str:
         even = f"CAST(floor(({lon} + 180) / 360 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"

@@ -1,6 +1,6 @@
-"""Lexer for syntax of Kusto that the grammar of the translator library lacks.
+"""Lexer for KQL syntax that is missing in the grammar of the translator library.
 
-It replaces and inserts tokens, so that the positions of all others remain those of the text.
+It replaces and inserts tokens. The positions of all other tokens in the query text do not change.
 """
 
 from collections import deque
@@ -24,7 +24,11 @@ _BEGINS = frozenset({KqlLexer.BAR, KqlLexer.OPENPAREN})
 
 
 class CompletingLexer(KqlLexer):
-    """Lexer that rewrites ``serialize`` without arguments, ``parse-kv`` and the star of an output schema."""
+    """Lexer that rewrites tokens which the library's grammar does not accept.
+
+    It rewrites ``serialize`` without arguments, ``parse-kv``, the star of an output schema, keywords as column names,
+    and the bounds of ``between``.
+    """
 
     def __init__(self, text: Any) -> None:
         super().__init__(text)
@@ -37,7 +41,7 @@ class CompletingLexer(KqlLexer):
         self._bounds: list[int] = []
 
     def nextToken(self) -> Token:  # noqa: N802  the runtime's interface
-        """Return the next token, including hidden ones."""
+        """Return the next token of the query, including hidden tokens such as comments."""
         token = self._ahead.popleft() if self._ahead else super().nextToken()
         if token.channel != Token.DEFAULT_CHANNEL:
             return token
@@ -64,7 +68,7 @@ class CompletingLexer(KqlLexer):
         return token
 
     def _is_column_name(self, token: Token) -> bool:
-        """Return whether a keyword can only be a name here, as in Data Explorer."""
+        """Return whether the keyword ``title`` or ``count`` is a column name in this place, as in Data Explorer."""
         if token.type == KqlLexer.RENDER:
             self._in_render = True
         if token.type == KqlLexer.TITLE:
@@ -78,7 +82,10 @@ class CompletingLexer(KqlLexer):
         return bool(self._input.LA(ahead) == ord("("))
 
     def _add_parentheses(self, token: Token) -> Token:
-        """Add parentheses to each bound of ``between``, because the grammar accepts expressions only in parentheses."""
+        """Add parentheses around each bound of ``between``.
+
+        The grammar accepts other bounds than simple values only in parentheses.
+        """
         if token.type == KqlLexer.OPENPAREN:
             self._depth += 1
             if self._before in _RANGES:
@@ -110,7 +117,7 @@ class CompletingLexer(KqlLexer):
 
 
 def _replace_token(token: Token, kind: int, text: str) -> Token:
-    """Return a new token at the position of another."""
+    """Return a new token with another type and text, at the position of a token."""
     replacement = token.clone()
     replacement.type, replacement.text = kind, text
     return replacement

@@ -1,7 +1,7 @@
-"""Pipelines that run once per group of rows, for ``mv-apply`` and ``partition``.
+"""Rendering of pipelines that run once per group of rows, for ``mv-apply`` and ``partition``.
 
-A pipeline does not run separately for each group. Each of its operators becomes one over all groups, with the group as
-an additional column for sorting, counting and aggregation.
+The SQL does not run the pipeline separately for each group. Each query operator of the pipeline is converted to one
+operator over all groups, with the group as an additional column for sorting, counting and aggregation.
 """
 
 import dataclasses
@@ -34,16 +34,16 @@ _EMPTYING = (ir.Where, ir.MvExpand, ir.Parse, ir.Take, ir.Top, TakeRows)
 
 @dataclasses.dataclass(frozen=True)
 class GroupedOperator(PipelineOperator):
-    """Operator that contains a pipeline.
+    """Query operator that contains a pipeline, which it runs for each group of rows.
 
     Attributes:
-        body: the pipeline; its source is a placeholder for the rows of a group.
+        body: the pipeline as a query; its source is a placeholder for the rows of a group.
     """
 
     body: ir.Query
 
     def replace_expressions(self, substitute: Substitute) -> "GroupedOperator":
-        """Return the operator with the scalar names in its pipeline replaced, as in a subquery."""
+        """Return a copy in which the names of scalars inside the pipeline are replaced, as in a subquery."""
         bound = substitute(ir.ToScalar(self.body))
         return self if not isinstance(bound, ir.ToScalar) else dataclasses.replace(self, body=bound.query)
 
@@ -52,26 +52,28 @@ _UNCHANGED = (ir.Where, ir.Extend, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.P
 
 
 def install() -> None:
-    """Resolve ``in (T)`` inside nested pipelines."""
+    """Make the translator library resolve table names of ``in (T)`` inside nested pipelines."""
     replace(lower, "_resolve_in_subqueries", _wrap_resolve_in_subqueries)  # the library supports only its own operators
 
 
 def _wrap_resolve_in_subqueries(
     default: Callable[[ir.Query, set[str]], ir.Query],
 ) -> Callable[[ir.Query, set[str]], ir.Query]:
-    def resolve(query: ir.Query, names: set[str]) -> ir.Query:
+    def resolve_tables(query: ir.Query, names: set[str]) -> ir.Query:
         resolved = default(query, names)
         operators = [
-            dataclasses.replace(each, body=resolve(each.body, names)) if isinstance(each, GroupedOperator) else each
+            dataclasses.replace(each, body=resolve_tables(each.body, names))
+            if isinstance(each, GroupedOperator)
+            else each
             for each in resolved.operators
         ]
         return dataclasses.replace(resolved, operators=operators)
 
-    return resolve
+    return resolve_tables
 
 
 def lower_body(node: Any) -> ir.Query:
-    """Return the query of a pipeline in parentheses."""
+    """Convert the parse tree of a nested pipeline to a query with a placeholder as its source."""
     inner = reader.collapse(node)
     nodes = get_child_rules(inner) if get_rule_name(inner) == "PipeSubExpression" else [inner]
     return ir.Query(ir.DataTable((), ()), reader.lower_operators(nodes))
@@ -82,9 +84,9 @@ class GroupedRows:
     """Input rows of a nested pipeline.
 
     Attributes:
-        rows: name of the rows in the SQL statement.
-        cols: columns of the rows, including the group.
-        group: column that identifies the group.
+        rows: name of the subquery that yields the rows.
+        cols: columns of the rows, including the group column.
+        group: name of the column that identifies the group.
         contiguous: whether the rows of a group are adjacent.
     """
 
@@ -95,15 +97,15 @@ class GroupedRows:
 
 
 def render_grouped(groups: GroupedRows, before: list[ir.Operator], body: ir.Query) -> tuple[str, list[str]]:
-    """Return the SELECT of a pipeline over all groups, and its columns without the group.
+    """Render one SELECT that runs a pipeline for all groups; return it with its columns except the group column.
 
     Args:
-        groups: the rows.
-        before: operators that run before the pipeline and create the rows of each group.
+        groups: input rows with the column that identifies their group.
+        before: query operators that run before the pipeline and create the rows of each group.
         body: the pipeline.
 
     Raises:
-        QueryError: an operator in the pipeline is not supported per group.
+        QueryError: the emulator does not support an operator of the pipeline inside a group.
     """
     operators = [*before, *_apply_per_group(body.operators, groups)]
     source = ir.CommandSource(f"SELECT * FROM {groups.rows}", tuple(groups.cols), "")  # noqa: S608  a generated name
@@ -188,13 +190,13 @@ def _summarize_per_group(operator: ir.Summarize, groups: GroupedRows, *, may_be_
 
 @dataclasses.dataclass(frozen=True)
 class TakePerGroup(PipelineOperator):
-    """``take``, ``top`` or ``sample`` within each group."""
+    """Query operator that applies ``take``, ``top`` or ``sample`` to each group."""
 
     taken: TakeRows
     group: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the first rows of each group, in their current order or in that of the sort keys."""
+        """Return SQL that yields the first rows of each group, in their current order or in that of the sort keys."""
         prefix = find_free_prefix(cols)
         group, row = translate.quote_ident(self.group), f"{prefix}n"
         keys = render_sort_key_parts(self.taken.keys) or [
@@ -212,7 +214,7 @@ class TakePerGroup(PipelineOperator):
         )
 
     def replace_expressions(self, substitute: Substitute) -> "TakePerGroup":
-        """Return the operator with its row count replaced."""
+        """Return a copy in which row count and sort keys of the inner operator are replaced."""
         return dataclasses.replace(self, taken=self.taken.replace_expressions(substitute))
 
 
@@ -224,7 +226,7 @@ class SelectWithGroup(PipelineOperator):
     group: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the selected columns and the group column."""
+        """Return SQL that selects the columns and the group column."""
         return f"SELECT {writer.quoted(self.infer_columns(cols))} FROM {prev}"  # noqa: S608  quoted names
 
     def infer_columns(self, cols: list[str]) -> list[str]:
@@ -234,14 +236,14 @@ class SelectWithGroup(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class SummarizePerGroup(PipelineOperator):
-    """``summarize`` without keys, which returns a row also for an empty group."""
+    """Query operator ``summarize`` without keys for each group; it returns a row also for an empty group."""
 
     each: ir.Summarize
     alone: ir.Summarize
     groups: GroupedRows
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return one row for each group that existed before the rows were filtered."""
+        """Return SQL that yields one row for each group, also for groups whose rows were all filtered out."""
         group = translate.quote_ident(self.groups.group)
         counted, each = translate.render_operator(self.each, prev, cols), f"{find_free_prefix(cols)}c"
         none = translate.render_operator(self.alone, f"(SELECT * FROM {prev} LIMIT 0)", cols)  # noqa: S608
@@ -253,5 +255,5 @@ class SummarizePerGroup(PipelineOperator):
         return f"{first} UNION ALL BY NAME SELECT * FROM ({missing}), ({none})"  # noqa: S608
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the ``summarize``."""
+        """Return the output columns of the ``summarize``."""
         return list(schema._operator_columns(self.each, cols, None))  # noqa: SLF001  the library's own rules

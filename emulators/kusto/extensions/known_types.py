@@ -48,7 +48,7 @@ _RESULT_OF = {name: kind for kind, names in _RESULTS.items() for name in names}
 _ALIASES = {"double": "real", "boolean": "bool", "date": "datetime", "time": "timespan"}
 _READING = (ir.ColumnRef, ir.Literal, ir.Parameter, ir.FunctionCall, ir.BinaryOp, ir.UnaryOp, ir.JoinKey, ir.LetRef,
             ir.PathStep, ir.TableRef, ir.InList, ir.HasList)  # fmt: skip
-"""Nodes whose texts are not names of new columns."""
+"""Types of nodes whose text fields are not names of new columns."""
 _KNOWN_OPERATORS = (ir.Where, ir.Project, ir.Extend, ir.Take, ir.Sort, ir.Top, ir.Count, ir.Distinct, ir.Join,
                     ir.Lookup, ir.Union, ir.MvExpand, ir.Parse, ir.ProjectAway, ir.ProjectRename, ir.Summarize,
                     MakeSeries, SelectColumns, TakeRows, DistinctRows)  # fmt: skip
@@ -56,7 +56,7 @@ _KNOWN_SOURCES = (ir.TableRef, ir.DataTable, ir.PrintSource, ir.RangeSource)
 
 
 def _install_types() -> None:
-    """Use the known types in the translator library."""
+    """Make the translator library use known column types."""
     replace(translate, "_may_be_dynamic", _wrap_may_be_dynamic)
     replace(translate, "render_kql_tostring", _wrap_tostring)
     # The result of arithmetic on int is long.
@@ -65,10 +65,10 @@ def _install_types() -> None:
 
 @contextlib.contextmanager
 def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None]:
-    """Provide the known types of columns while a query is translated.
+    """Context manager: make the known types of columns available while a query is translated.
 
     Args:
-        query: the lowered query.
+        query: the query in the intermediate representation.
         types: DuckDB's type of each column that has the same type in all tables.
     """
     assigned = _find_assigned_names(query)
@@ -96,12 +96,12 @@ def infer_type(expr: ir.Expr) -> str | None:
 
 
 def can_be_nan(expr: ir.Expr) -> bool:
-    """Return whether a real can be NaN; false only for columns that are known to contain none."""
+    """Return whether an expression of type real can be NaN; false only for columns that contain no NaN."""
     return not isinstance(expr, ir.ColumnRef) or _TYPES.get().get(expr.name) != FINITE_OR_INFINITE
 
 
 def _find_assigned_names(query: ir.Query) -> set[str] | None:
-    """Return the names that the query may assign to values, None if an operator is unknown."""
+    """Return the names that a query may assign to values, None if the query contains an unknown operator."""
     names: set[str] = set()
     stack: list[Any] = [query]
     seen: set[int] = set()
@@ -149,10 +149,10 @@ def _wrap_may_be_dynamic(default: Callable[[ir.Expr], bool]) -> Callable[[ir.Exp
 
 
 def _wrap_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    def tostring(node: ir.Expr) -> str:
+    def render_tostring(node: ir.Expr) -> str:
         return f"coalesce({translate.render_expr(node)}, '')" if _is_text(node) else default(node)
 
-    return tostring
+    return render_tostring
 
 
 def _is_text(node: ir.Expr) -> bool:
@@ -162,11 +162,11 @@ def _is_text(node: ir.Expr) -> bool:
 type Operands = Sequence[tuple[ir.Expr, str]]
 
 _TOP: State[frozenset[int]] = State("emulators.kusto.top_of_filter", frozenset)
-"""Ids of the left operands of the comparisons at the top of the filter that is rendered."""
+"""Python ids of the left operands of the top-level comparisons in the ``where`` that is being rendered."""
 
 
 def _install_filters() -> None:
-    """Render the comparisons at the top of filters without the correction for nulls."""
+    """Render the top-level comparisons of ``where`` as plain SQL, because a null result removes the row anyway."""
     replace(translate, "render_operator", _wrap_render_operator)
     replace(translate, "_apply_null_semantics", _wrap_null_correction)
     replace(translate, "_in_result", _wrap_in_result)
@@ -183,7 +183,10 @@ def _wrap_render_operator(default: Callable[..., str]) -> Callable[..., str]:
 
 
 def _find_top_operands(predicate: ir.Expr) -> frozenset[int]:
-    """Return the ids of the left operands of the comparisons at the top of a filter that occur in it only once."""
+    """Return the Python ids of the left operands of the top-level comparisons in a predicate of ``where``.
+
+    Operands that occur repeatedly in the predicate are omitted, because their ids are ambiguous.
+    """
     counts = collections.Counter(map(id, _iterate_visits(predicate)))
     lefts = (each.left if isinstance(each, ir.BinaryOp) else each.value for each in _find_comparisons(predicate))
     return frozenset(id(left) for left in lefts if counts[id(left)] == 1)
@@ -198,7 +201,7 @@ def _find_comparisons(predicate: ir.Expr) -> Iterator[ir.BinaryOp | ir.InList]:
 
 
 def _iterate_visits(root: object) -> Iterator[object]:
-    """Yield a node as often as it is referenced, its parts once."""
+    """Yield a node once for each reference to it; descend into each node only once."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:
@@ -213,26 +216,28 @@ def _iterate_visits(root: object) -> Iterator[object]:
 
 
 def _wrap_null_correction(default: Callable[..., str]) -> Callable[..., str]:
-    def apply(rendered: str, when_null: str, operands: Operands) -> str:
+    """Omit the library's correction of nulls for top-level comparisons of ``where``."""
+
+    def correct_nulls(rendered: str, when_null: str, operands: Operands) -> str:
         left, _ = operands[0]
         bare = when_null == "FALSE" and id(left) in _TOP.get()
         return rendered if bare else default(rendered, when_null, operands)
 
-    return apply
+    return correct_nulls
 
 
 def _wrap_in_result(default: Callable[..., str]) -> Callable[..., str]:
-    def in_result(sql: str, node: ir.InList, value: str) -> str:
+    def render_in_result(sql: str, node: ir.InList, value: str) -> str:
         bare = not node.negated and id(node.value) in _TOP.get()
         return sql if bare else default(sql, node, value)
 
-    return in_result
+    return render_in_result
 
 
 macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add the functions and operators of this module to the translator."""
+    """Add known types, and plain comparisons in ``where``, to the translator library."""
     _install_types()
     _install_filters()

@@ -1,6 +1,7 @@
-"""Private names of the translator library that the extensions use; the module to check when its version changes.
+"""Access to private functions of the translator library that the extensions use or replace.
 
-The names are looked up at each call, so that every extension sees the replacements of the others.
+Check this module when the version of the library changes. The functions are looked up at each call, so that every
+extension uses the replacements of the others.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from duckdb_kql import lower, translate
 
 
 class Internals:
-    """Access to the private names of a module, without their underscore."""
+    """Access to the private functions of a module by their names without the underscore."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -21,11 +22,11 @@ class Internals:
 
 
 reader = Internals(lower)
-"""Conversion of the parse tree to the intermediate representation."""
+"""Library module that converts the parse tree to the intermediate representation."""
 writer = Internals(translate)
-"""Conversion of the intermediate representation to SQL."""
+"""Library module that converts the intermediate representation to SQL."""
 
 
 def replace(module: ModuleType, name: str, wrap: Callable[[Any], Any]) -> None:
-    """Replace the attribute ``name`` of a module by the result of ``wrap`` for its value."""
+    """Replace the attribute ``name`` of a module; ``wrap`` receives the old value and returns the new one."""
     setattr(module, name, wrap(getattr(module, name)))

@@ -1,4 +1,4 @@
-"""Operator ``make-series``: aggregates along an axis, as arrays without gaps.
+"""Query operator ``make-series``: aggregates rows by steps along an axis, into arrays without gaps.
 
 See "make-series operator" of the Kusto documentation.
 """
@@ -47,7 +47,7 @@ macros: tuple[str, ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class MakeSeries(PipelineOperator):
-    """Operator ``make-series``.
+    """Query operator ``make-series``.
 
     Attributes:
         aggregates: the aggregates whose values the arrays contain.
@@ -72,7 +72,7 @@ class MakeSeries(PipelineOperator):
     nonempty: bool = False
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the arrays as one SELECT."""
+        """Return SQL that yields one row of arrays for each combination of keys."""
         names = self.infer_columns(cols)
         keys, values = names[: len(self.by)], names[len(self.by) : -1]
         aggregated = [
@@ -89,7 +89,7 @@ class MakeSeries(PipelineOperator):
         return [namer.name(each) for each in named]
 
     def replace_expressions(self, substitute: Substitute) -> "MakeSeries":
-        """Return the operator with its expressions replaced; the bounds of the axis cannot refer to columns."""
+        """Return a copy with all expressions replaced; the bounds of the axis cannot refer to columns."""
         return dataclasses.replace(
             self,
             aggregates=_replace_all(self.aggregates, substitute),
@@ -104,7 +104,7 @@ class MakeSeries(PipelineOperator):
     def _render_axis(self, name: str) -> AxisSql:
         bounds = [expr for expr in (self.start, self.stop, self.step) if expr is not None]
         if any(writer.referenced_columns(expr) for expr in bounds):
-            raise unsupported_error("make-series bounds that read columns")
+            raise unsupported_error("make-series with bounds that refer to columns")
         start, stop = (None if expr is None else render(expr) for expr in (self.start, self.stop))
         temporal = any(writer.is_timespan_expr(expr) or writer.is_datetime_expr(expr) for expr in bounds)
         return AxisSql(
@@ -113,7 +113,7 @@ class MakeSeries(PipelineOperator):
 
 
 def install() -> None:
-    """Add the operator to the translator."""
+    """Add the operator ``make-series`` to the translator library."""
     add_operator("MakeSeriesOperator", _lower_make_series)
 
 
@@ -122,7 +122,7 @@ def _replace_all(named: tuple[ir.NamedExpr, ...], substitute: Substitute) -> tup
 
 
 def _render_default(expr: ir.Expr) -> str:
-    """Return the SQL of a default; a null has the type of the aggregate."""
+    """Render the value of bins without rows as SQL; a null has the type of the aggregate."""
     return "NULL" if isinstance(expr, ir.Literal) and expr.value is None else render(expr)
 
 
@@ -170,7 +170,7 @@ def _lower_aggregate(node: Any, misread: Sequence[Any]) -> tuple[ir.NamedExpr, i
 
 
 def _parse_again(first: Any, last: Any) -> ir.NamedExpr:
-    """Return ``name = f(x)``, which the grammar reads as the parameter ``name = f`` before ``(x)``."""
+    """Parse ``name = f(x)`` again; the grammar reads it as the parameter ``name = f`` followed by ``(x)``."""
     text = first.start.getInputStream().getText(first.start.start, last.stop.stop)
     (written,) = find_rules(parse(f"print {text}").tree, "PrintOperator")
     (named,) = get_child_rules(written)

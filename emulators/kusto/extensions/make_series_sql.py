@@ -1,6 +1,6 @@
-"""SQL of ``make-series``: it groups rows into numbered bins, adds missing bins and collects the bins in arrays.
+"""Rendering of ``make-series`` as SQL: groups rows into numbered bins, adds missing bins, and builds the arrays.
 
-An axis of instants or timespans is computed in microseconds, any other axis in its own numbers.
+An axis of datetimes or timespans is computed in microseconds, any other axis in its own numbers.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _TICKS_TO_EPOCH = 62_135_596_800_000_000
 
 @dataclass(frozen=True, slots=True)
 class SeriesSql:
-    """One array: name of its column, SQL of its aggregate, and SQL of the default for bins without rows."""
+    """Array of a ``make-series``: column name, SQL of the aggregate, and SQL of the value of bins without rows."""
 
     name: str
     aggregate: str
@@ -25,15 +25,15 @@ class SeriesSql:
 
 @dataclass(frozen=True, slots=True)
 class AxisSql:
-    """SQL of the axis.
+    """Axis of a ``make-series``; its expressions are SQL.
 
     Attributes:
-        name: name of the column.
-        value: value of a row.
+        name: name of the axis column.
+        value: axis value of a row.
         start: start of the axis, None if each array starts with its first bin.
         stop: end of the axis, None if each array ends with its last bin.
         step: distance between elements.
-        temporal: whether the axis consists of instants or timespans.
+        temporal: whether the axis consists of datetimes or timespans.
         through: whether the axis includes ``stop``.
     """
 
@@ -46,11 +46,11 @@ class AxisSql:
     through: bool
 
     def to_number(self, sql: str) -> str:
-        """Return a value of the axis as a number that can be divided."""
+        """Return SQL that converts a value of the axis to a number that can be divided."""
         return f"epoch_us({sql})" if self.temporal else f"({sql})"
 
     def render_origin(self, kind: str) -> str:
-        """Return the start of the first bin; ``kind`` is SQL of the name of the axis's type."""
+        """Return SQL of the start of bin 0; ``kind`` is SQL of the name of the axis's type."""
         if self.start is not None:
             return self.to_number(self.start)
         if not self.temporal:
@@ -58,7 +58,7 @@ class AxisSql:
         return f"CASE {kind} WHEN 'INTERVAL' THEN CAST(0 AS BIGINT) ELSE -{_TICKS_TO_EPOCH} END"
 
     def render_bin(self) -> str:
-        """Return the number of a row's bin."""
+        """Return SQL of the number of a row's bin."""
         offset = f"({self.to_number(self.value)} - {self.render_origin(f'typeof({self.value})')})"
         step = f"nullif({self.to_number(self.step)}, 0)"  # the SQL of the parameters rejects 0 with a message
         if not self.temporal:
@@ -69,7 +69,10 @@ class AxisSql:
         )
 
     def render_condition(self) -> str:
-        """Return the condition on a row; its comparisons of the column let DuckDB skip parts of a table."""
+        """Return the SQL condition that selects the rows on the axis.
+
+        It compares the column directly, so that DuckDB can skip parts of a table.
+        """
         conditions = [f"({self.value}) IS NOT NULL"]
         if self.start is not None:
             conditions.append(f"({self.value}) >= {self.start}")
@@ -79,7 +82,7 @@ class AxisSql:
         return " AND ".join(conditions)
 
     def render_last_bin(self) -> str:
-        """Return the number of the last bin before the end, from the columns ``lo``, ``hi`` and ``st``."""
+        """Return SQL of the number of the last bin, from the columns ``lo`` (start), ``hi`` (end) and ``st`` (step)."""
         if self.temporal:
             return "(hi - lo) // st" if self.through else "(hi - lo + st - 1) // st - 1"
         steps = "(CAST(hi AS DOUBLE) - lo) / st"
@@ -89,14 +92,14 @@ class AxisSql:
 def render_series(
     prev: str, keys: Sequence[tuple[str, str]], series: Sequence[SeriesSql], axis: AxisSql, *, nonempty: bool
 ) -> str:
-    """Return one SELECT with an array of each series and the axis, for each combination of keys.
+    """Render ``make-series`` as one SELECT, with a row of arrays for each combination of keys.
 
     Args:
-        prev: the input.
-        keys: names and SQL of the keys.
-        series: the arrays.
-        axis: the axis of the arrays.
-        nonempty: return arrays of defaults for an empty input; allowed only without keys.
+        prev: name of the input.
+        keys: name and SQL of each key.
+        series: arrays of aggregates.
+        axis: axis of the arrays.
+        nonempty: whether an empty input yields arrays of default values; allowed only without keys.
     """
     by = [f"k{index}" for index in range(len(keys))]
     stages = {
@@ -115,7 +118,7 @@ def render_series(
 
 
 def _render_parameters(prev: str, axis: AxisSql) -> str:
-    """Return the SQL of the axis in numbers and of the number ``n`` of its last bin, null without an end."""
+    """Return SQL of the axis bounds and step as numbers, and of the number ``n`` of the last bin."""
     kind = f"SELECT typeof(any_value(x)) AS kind FROM (SELECT {axis.value} AS x FROM {prev} LIMIT 0)"  # noqa: S608
     step = axis.to_number(axis.step)
     steps = f"CASE WHEN {step} > 0 THEN {step} ELSE error('the step of make-series must be above zero') END"
@@ -130,7 +133,7 @@ def _render_last_bin(axis: AxisSql) -> str:
     if not axis.through:
         return axis.render_last_bin()
     origin = f"CASE kind WHEN 'INTERVAL' THEN 0 ELSE {_TICKS_TO_EPOCH} END" if axis.temporal else "0"
-    message = "make-series in range() whose start is no multiple of the step is not supported"
+    message = "make-series in range() whose start is not a multiple of the step is not supported"
     return f"CASE WHEN (lo + {origin}) % st <> 0 THEN error('{message}') ELSE {axis.render_last_bin()} END"
 
 
@@ -142,7 +145,7 @@ def _render_bins(prev: str, keys: Sequence[tuple[str, str]], series: Sequence[Se
 
 
 def _render_groups(by: Sequence[str], axis: AxisSql) -> str:
-    """Return the SQL of the first and the last bin of each row of arrays."""
+    """Return SQL of the numbers of the first and the last bin, for each row of arrays."""
     first = "min(i)" if axis.start is None else "CAST(0 AS BIGINT)"
     last = "max(i)" if axis.stop is None else "any_value(n)"
     grouping = f"GROUP BY {', '.join(by)}" if by else "HAVING count(*) > 0"
@@ -155,12 +158,12 @@ def _render_nonempty_group() -> str:
 
 
 def _render_checked_last() -> str:
-    message = f"make-series gives arrays of at most {MAX_ELEMENTS} elements"
+    message = f"make-series supports arrays of at most {MAX_ELEMENTS} elements"
     return f"CASE WHEN last - first >= {MAX_ELEMENTS} THEN error('{message}') ELSE last END AS last"
 
 
 def _render_arrays(by: Sequence[str], series: Sequence[SeriesSql]) -> str:
-    """Return the SQL of the arrays with defaults for missing bins; a bin with rows may have a null value."""
+    """Return SQL of the arrays; missing bins have the default value, and a bin with rows may have a null value."""
     same = " AND ".join(["_e.i = _b.i", *(f"_e.{key} IS NOT DISTINCT FROM _b.{key}" for key in by)])
     lists = [
         f"list(CASE WHEN _b.i IS NULL THEN {each.default} ELSE _b.v{index} END ORDER BY _e.i) AS v{index}"

@@ -1,4 +1,4 @@
-"""Column names: lists of names on the left of ``=``, named arguments, and functions over the columns of the input."""
+"""Names of columns and arguments: ``(a, b) = f(x)``, named arguments, ``column_ifexists`` and ``pack_all``."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -20,18 +20,21 @@ SUPPORTED: tuple[str, ...] = (
 
 type Expansion = Callable[["NameListExpr"], list[ir.NamedExpr]]
 MULTI_RESULT_FUNCTIONS: dict[str, Expansion] = {}
-"""Scalar functions with several results: they expand ``(a, b) = f(x)`` into one named expression per name."""
+"""Scalar functions with several results, by name.
+
+Each value expands ``(a, b) = f(x)`` into one named expression for each name.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class NameListExpr(ir.NamedExpr):
-    """``(a, b) = expression``; ``name`` is the first name."""
+    """Expression with several names, ``(a, b) = expression``; ``name`` is the first of them."""
 
     names: tuple[str, ...] = ()
 
 
 def _install_names() -> None:
-    """Lower lists of names, and reject names that the translator library would ignore."""
+    """Add lists of names to the translator library, and reject names of arguments that it would ignore."""
     replace(lower, "_lower_named", _wrap_lower_named)
     replace(lower, "_lower_operator", _wrap_lower_operator)
     replace(lower, "_lower_source", _wrap_lower_source)
@@ -82,7 +85,9 @@ def _expand_lists(expressions: tuple[ir.NamedExpr, ...]) -> Iterator[ir.NamedExp
             continue
         name = named.expr.name.lower() if isinstance(named.expr, ir.FunctionCall) else ""
         if name not in MULTI_RESULT_FUNCTIONS:
-            raise unsupported_error("a list of names on the left of =", f"{name or 'the expression'} has one result")
+            raise unsupported_error(
+                "a list of names on the left of =", f"{name or 'the expression'} has only one result"
+            )
         yield from MULTI_RESULT_FUNCTIONS[name](named)
 
 
@@ -110,32 +115,32 @@ def _lower_named_call(node: Any, parts: list[Any]) -> ir.Expr:
     filled = []
     for (parameter, default), arg in zip(declared.parameters, args, strict=True):
         if arg is None and default is None:
-            raise KqlUnsupportedError(f"let function:{name}", hint=f"the parameter {parameter!r} has no value")
+            raise KqlUnsupportedError(f"let function:{name}", hint=f"the argument {parameter!r} is missing")
         filled.append(default if arg is None else reader.lower_expr(arg))
     inlined: ir.Expr = reader.inline_let_function(node, declared, tuple(filled))
     return inlined
 
 
 def order_arguments(function: str, parameters: list[str], nodes: list[Any]) -> list[Any | None]:
-    """Return the argument node of each parameter, None if it is missing; named arguments follow positional ones.
+    """Return the parse tree node of each parameter's argument, None if it is missing.
+
+    Positional arguments come first; named arguments may follow in any order.
 
     Raises:
-        QueryError: a name is unknown or repeated, or the call has too many arguments.
+        QueryError: the name of an argument is unknown or repeated, or the call has too many arguments.
     """
     found: dict[str, Any] = {}
     for index, node in enumerate(nodes):
         name = find_argument_name(node) or (parameters[index] if index < len(parameters) else None)
         if name not in parameters or name in found:
-            which = "more arguments than parameters" if name is None else f"no parameter to take {name[:100]!r}"
-            raise semantic_error(
-                f"{function[:100]}(): there are {which}", inner="SEM0219", position=get_source_position(node)
-            )
+            fault = "too many arguments" if name is None else f"unknown or repeated argument {name[:100]!r}"
+            raise semantic_error(f"{function[:100]}(): {fault}", inner="SEM0219", position=get_source_position(node))
         found[str(name)] = _get_argument_value(node)
     return [found.get(parameter) for parameter in parameters]
 
 
 def find_argument_name(node: Any) -> str | None:
-    """Return the name in ``name = value``, None for a positional argument."""
+    """Return the name of an argument ``name = value``, None for a positional argument."""
     inner = reader.collapse(node)
     parts = get_child_rules(inner)
     if get_rule_name(inner) in ("NamedExpression", "ArgumentExpression") and len(parts) == 2:  # noqa: PLR2004
@@ -150,20 +155,20 @@ def _get_argument_value(node: Any) -> Any:
 
 
 def _install_columns() -> None:
-    """Replace the functions when the library resolves the names of an operator's input."""
+    """Replace ``column_ifexists`` and ``pack_all`` when the library resolves the columns of an operator's input."""
     replace(schema, "resolve_let_refs", _wrap_resolve)
 
 
 def _wrap_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
-    def resolve(op: ir.Operator, cols: list[str] | None) -> ir.Operator:
+    def resolve_let_references(op: ir.Operator, cols: list[str] | None) -> ir.Operator:
         resolved: ir.Operator = _ColumnFunctionResolver(cols).resolve(op)
         return default(resolved, cols)
 
-    return resolve
+    return resolve_let_references
 
 
 class _ColumnFunctionResolver:
-    """Pass over an operator that preserves shared nodes."""
+    """Traversal that replaces functions over columns in an operator; nodes that are shared remain shared."""
 
     def __init__(self, cols: Sequence[str] | None) -> None:
         self._cols = cols
@@ -230,6 +235,6 @@ macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add the functions and operators of this module to the translator."""
+    """Add lists of names, named arguments and functions over columns to the translator library."""
     _install_names()
     _install_columns()

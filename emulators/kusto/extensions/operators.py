@@ -1,4 +1,4 @@
-"""Binary operators by the types of their operands.
+"""Rendering of binary operators (comparison, arithmetic) by the types of their operands.
 
 SQL silently converts operands of different types, Kusto rejects them. The accepted types follow the signatures of the
 operators in Kusto's published language definition: texts and dynamics have no order, ``==`` does not compare a number
@@ -62,7 +62,7 @@ _UNORDERED = frozenset({"string", "dynamic", "guid"})
 
 
 def _install_comparisons() -> None:
-    """Check the types in comparisons and in the keys of joins."""
+    """Make the translator library check the types of operands in comparisons and of the keys of joins."""
     replace(translate, "render_expr", _wrap_render_expr)
     replace(translate, "render_in_list", _wrap_render_in_list)
     replace(translate, "render_between", _wrap_render_between)
@@ -93,10 +93,10 @@ def _render_comparison(default: Callable[[ir.Expr], str], node: ir.BinaryOp) -> 
 
 
 def _check_operand_types(operator: str, left: str, right: str) -> None:
-    """Check that an operator accepts operands of these types.
+    """Check that a comparison operator accepts operands of two types.
 
     Raises:
-        QueryError: the operator does not accept them, or the emulator does not support it.
+        QueryError: the operator does not accept these types, or the emulator does not support the comparison.
     """
     kinds = {left, right}
     if "null" in kinds:
@@ -120,7 +120,7 @@ def _incomparable_error(left: str, right: str) -> QueryError:
 
 
 def _convert_dynamic_operand(node: ir.BinaryOp, kinds: tuple[str | None, str | None]) -> ir.BinaryOp:
-    """Return the comparison with a dynamic operand converted to a number if the other operand is a number."""
+    """Return the comparison; if one operand is a number, the other is converted from dynamic to a number."""
     left, right = kinds
     if left == "dynamic" and right in _NUMBERS:
         return dataclasses.replace(node, left=_render_number(node.left, right))
@@ -136,7 +136,7 @@ def _render_number(expr: ir.Expr, other: str | None) -> ir.Expr:
 def _guard_column(
     default: Callable[[ir.Expr], str], node: ir.BinaryOp, sql: str, known: str | None, unknown: int
 ) -> str:
-    """Return a comparison with a column of unknown type that fails if DuckDB finds an invalid type."""
+    """Return SQL of a comparison with a column of unknown type; it fails if DuckDB finds an invalid column type."""
     sides = [node.left, node.right]
     column, other = sides[unknown], sides[1 - unknown]
     name = render(column)
@@ -276,7 +276,7 @@ _ARITHMETIC_MACROS: tuple[str, ...] = (
 
 
 def _install_arithmetic() -> None:
-    """Render the operators by type, and ``dynamic(null)`` as a dynamic."""
+    """Make the translator library render arithmetic by type, and ``dynamic(null)`` as a dynamic value."""
     replace(translate, "render_expr", _wrap_arithmetic)
     replace(translate, "_TYPED_NULLS", lambda nulls: nulls | {"dynamic"})
 
@@ -312,7 +312,7 @@ def _choose_macro(node: ir.BinaryOp) -> str | None:
 
 
 def _is_aggregate(root: ir.Expr) -> bool:
-    """Return whether an expression contains an aggregate that is not computed yet, which a name would be."""
+    """Return whether an expression still contains the call of an aggregate, and not only the name of its result."""
     return any(isinstance(node, ir.RenderedAggregate) and "(" in node.sql for node in iterate_nodes(root))
 
 
@@ -327,6 +327,6 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the functions and operators of this module to the translator."""
+    """Add the type rules of comparison and arithmetic operators to the translator library."""
     _install_comparisons()
     _install_arithmetic()

@@ -1,4 +1,4 @@
-"""Operator ``parse-kv``: columns from a text of keys and values."""
+"""Query operator ``parse-kv``: parses a string of keys and values into columns."""
 
 import dataclasses
 from typing import Any
@@ -31,12 +31,12 @@ _CONVERSIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class ParseKv(PipelineOperator):
-    """Operator ``parse-kv``.
+    """Query operator ``parse-kv``.
 
     Attributes:
-        text: expression of the text to parse.
+        text: expression of the string to parse.
         keys: name and Kusto type of each column.
-        delimiters: delimiters of pairs, and of key and value; empty with a pattern.
+        delimiters: delimiter between pairs, and delimiter between key and value; empty with a pattern.
         pattern: regular expression with two groups, for key and value.
     """
 
@@ -46,7 +46,7 @@ class ParseKv(PipelineOperator):
     pattern: str = ""
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the rows with a column for each key; of a repeated key the first value is used."""
+        """Return SQL that yields the rows with a column for each key; of a repeated key, the first value is used."""
         pairs = f"{find_free_prefix(self.infer_columns(cols))}p"
         names = dict(self.keys)
         chosen = ", ".join(
@@ -58,11 +58,11 @@ class ParseKv(PipelineOperator):
         return f"SELECT {chosen} FROM (SELECT *, {self._render_pairs()} AS {pairs} FROM {prev})"  # noqa: S608  quoted, rendered
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the input's columns and one for each key."""
+        """Return the columns of the input, and one column for each key."""
         return [*cols, *(name for name, _ in self.keys if name not in cols)]
 
     def replace_expressions(self, substitute: Substitute) -> "ParseKv":
-        """Return the operator with the names in its text replaced."""
+        """Return a copy with the expression of the string replaced."""
         return dataclasses.replace(self, text=substitute(self.text))
 
     def _render_pairs(self) -> str:
@@ -83,7 +83,7 @@ class ParseKv(PipelineOperator):
 
 
 def install() -> None:
-    """Add the operator to the translator."""
+    """Add the operator ``parse-kv`` to the translator library."""
     add_operator("ParseKvOperator", _lower_parse_kv)
 
 
@@ -101,10 +101,13 @@ def _lower_parse_kv(node: Any) -> ir.Operator:
     pair, value, pattern = (properties.pop(name, "") for name in ("pair_delimiter", "kv_delimiter", "regex"))
     if properties or not (pattern or (pair and value)):
         raise unsupported_error(
-            f"parse-kv with {next(iter(properties), 'no delimiters')[:50]}", position=get_source_position(node)
+            f"parse-kv with {next(iter(properties), 'neither delimiters nor a regex')[:50]}",
+            position=get_source_position(node),
         )
     if pattern and (pair or value):
-        raise semantic_error("parse-kv requires either delimiters or a regex", position=get_source_position(node))
+        raise semantic_error(
+            "parse-kv must have either delimiters or a regex, not both", position=get_source_position(node)
+        )
     if pattern and writer.capture_group_count(ir.Literal(pattern, "string")) != 2:  # noqa: PLR2004  key and value
         raise semantic_error("parse-kv: the regex must have two groups", position=get_source_position(node))
     return ParseKv(reader.lower_expr(text), tuple(named), () if pattern else (pair, value), pattern)

@@ -1,4 +1,4 @@
-"""Tabular operators of the extensions: one class per operator, supported by every stage of the translator library."""
+"""Base class of the query operators that the extensions add, and its support in each stage of the library."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,27 +13,30 @@ type Lowering = Callable[[Any], ir.Operator | list[ir.Operator] | None]
 
 
 class PipelineOperator(ir.Operator):
-    """Operator that renders itself; subclasses are frozen dataclasses, so that every traversal finds their parts."""
+    """Query operator that renders itself as SQL.
+
+    Subclasses must be frozen dataclasses, because the traversals of the library visit the fields of dataclasses.
+    """
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return one SELECT over the input ``prev`` with the columns ``cols``."""
+        """Render the operator as one SELECT over the input ``prev``, which has the columns ``cols``."""
         raise NotImplementedError
 
     def render_without_columns(self, prev: str) -> str:
-        """Return one SELECT over the input ``prev``, whose columns only DuckDB knows.
+        """Render the operator as one SELECT over the input ``prev``, whose columns only DuckDB can determine.
 
         Raises:
-            QueryError: the operator depends on the columns.
+            QueryError: the SQL of the operator depends on the columns of its input.
         """
         del prev
-        raise unsupported_error("an operator after one whose columns depend on the data")
+        raise unsupported_error("this operator after an operator whose columns depend on the data")
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the result for an input with the columns ``cols``."""
+        """Return the output columns of the operator for an input with the columns ``cols``."""
         return cols
 
     def replace_expressions(self, substitute: Substitute) -> "PipelineOperator":
-        """Return the operator with its expressions replaced."""
+        """Return a copy of the operator in which ``substitute`` has replaced each expression."""
         del substitute
         return self
 
@@ -43,12 +46,15 @@ _LOWERINGS: dict[str, Lowering] = {}
 
 
 def add_operator(grammar_rule: str, lowering: Lowering) -> None:
-    """Lower the nodes of a grammar rule with ``lowering``; if it returns None, the library lowers the node."""
+    """Register the function that converts parse tree nodes of a grammar rule to query operators.
+
+    If the function returns None for a node, the library converts this node.
+    """
     _LOWERINGS[grammar_rule] = lowering
 
 
 def find_operator_node(node: Any) -> Any:
-    """Return the operator node inside a piped node."""
+    """Return the parse tree node of the operator inside a node that follows a pipe."""
     while reader.cls(node) in ("PipedOperator", "AfterPipeOperator"):
         rules = reader.rule_children(node)
         if not rules:
@@ -58,7 +64,7 @@ def find_operator_node(node: Any) -> Any:
 
 
 def install() -> None:
-    """Add support for these operators to every stage of the translator library."""
+    """Add support for `PipelineOperator` to every stage of the translator library."""
     replace(lower, "_lower_operator", _wrap_lower_operator)
     replace(lower, "_substitute_operator", _wrap_substitute_operator)
     replace(translate, "render_operator", _wrap_render_operator)

@@ -1,4 +1,4 @@
-"""Plugins ``pivot`` and ``narrow``: columns from values, and values from columns."""
+"""Plugins of ``evaluate``: ``pivot`` converts values to columns, ``narrow`` converts columns to values."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -39,25 +39,25 @@ _PIVOTED = frozenset(
 
 
 def install() -> None:
-    """Add the plugins to the translator."""
+    """Add the plugins ``pivot`` and ``narrow`` to the operator ``evaluate``."""
     add_plugin("pivot", _lower_pivot)
     add_plugin("narrow", _lower_narrow)
 
 
 @dataclasses.dataclass(frozen=True)
 class PivotValuesProbe(UnorderedOutputOperator):
-    """Probe of ``pivot``: the values of a column as texts, in order."""
+    """Query operator that lists the distinct values of a column as strings, in order, for ``pivot``."""
 
     column: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the distinct values; null equals the empty text."""
+        """Return SQL that yields the distinct values; null counts as the empty string."""
         check_column(self.column, cols)
         text = f"coalesce({translate.render_kql_tostring(ir.ColumnRef(self.column))}, '')"
         return f"SELECT DISTINCT {text} AS v FROM {prev} ORDER BY v"  # noqa: S608  rendered expressions
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the only column."""
+        """Return the name of the only column."""
         del cols
         return ["v"]
 
@@ -67,11 +67,11 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
     """Plugin ``pivot(column, aggregate, keys...)``.
 
     Attributes:
-        offset: start of its text.
-        column: the column whose values become columns.
-        aggregate: the aggregate in these columns.
-        keys: the columns to group by; by default all columns that the other arguments do not read.
-        schema: the output schema, None if the query has none.
+        offset: position of the operator in the query text.
+        column: column whose values become columns.
+        aggregate: aggregate whose results these columns contain.
+        keys: columns to group by; by default all columns that the other arguments do not read.
+        schema: output schema, None if the query has none.
     """
 
     offset: int
@@ -81,11 +81,14 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
     schema: Schema | None
 
     def build_probe(self) -> ir.Operator:
-        """Return the operator that finds the values of the column."""
+        """Return the query operator that lists the values of the column, before ``pivot`` runs."""
         return PivotValuesProbe(self.column)
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return one row for each combination of keys; a cell without rows has the aggregate of an empty input."""
+        """Return SQL that yields one row for each combination of keys.
+
+        A cell without input rows contains the aggregate of an empty input.
+        """
         check_column(self.column, cols)
         keys = self._find_keys(cols)
         for name in keys:
@@ -112,7 +115,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(name)}"
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the keys and one column for each value."""
+        """Return the key columns, and one column for each value."""
         if self.schema is not None:
             return [name for name, _ in self.schema]
         keys = self._find_keys(cols)
@@ -135,17 +138,17 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         return names
 
     def replace_expressions(self, substitute: Substitute) -> "PivotOperator":
-        """Return the operator with the names in its aggregate replaced."""
+        """Return a copy with the expressions in its aggregate replaced."""
         aggregate = substitute(self.aggregate)
         return dataclasses.replace(self, aggregate=aggregate) if isinstance(aggregate, ir.FunctionCall) else self
 
 
 @dataclasses.dataclass(frozen=True)
 class NarrowOperator(UnorderedOutputOperator):
-    """Plugin ``narrow()``: a row for each value, with its row number and column name."""
+    """Plugin ``narrow()``: returns a row for each value, with the value's row number and column name."""
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return row number, column name and the value as text."""
+        """Return SQL that yields the row number, the column name and the value as a string, for each value."""
         values = [
             f"{{'c': {quote_text(name)}, 'v': {translate.render_kql_tostring(ir.ColumnRef(name))}}}" for name in cols
         ]
@@ -156,7 +159,7 @@ class NarrowOperator(UnorderedOutputOperator):
         return f'SELECT {row} AS "Row", e.c AS "Column", e.v AS "Value" FROM {paired}'  # noqa: S608
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the three columns."""
+        """Return the names of the three columns."""
         del cols
         return ["Row", "Column", "Value"]
 
@@ -172,7 +175,9 @@ def _lower_pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operato
     if len(lowered) > 1 and isinstance(lowered[1], ir.FunctionCall):
         aggregate = lowered.pop(1)
     if not isinstance(aggregate, ir.FunctionCall) or aggregate.name.lower() not in _PIVOTED:
-        raise unsupported_error("evaluate pivot with this aggregate", position=get_source_position(node))
+        raise unsupported_error(
+            "evaluate pivot with another aggregate than the documented ones", position=get_source_position(node)
+        )
     keys = []
     for each in lowered[1:]:
         if not isinstance(each, ir.ColumnRef):

@@ -1,4 +1,4 @@
-"""Operator ``evaluate`` with its plugins, and the plugin ``bag_unpack``."""
+"""Query operator ``evaluate``, which calls plugins, and the plugin ``bag_unpack``."""
 
 import dataclasses
 import json
@@ -23,18 +23,21 @@ SUPPORTED: tuple[str, ...] = ("evaluate bag_unpack (prefix, columnsConflict, ign
 type Schema = tuple[tuple[str, str], ...]
 """Name and Kusto type of each column."""
 type Plugin = Callable[[Any, Sequence[Any], Any], ir.Operator]
-"""Function that lowers a plugin; its arguments are the nodes of operator, arguments and output schema."""
+"""Function that converts a plugin call to a query operator.
+
+Its arguments are the parse tree nodes of the operator, of the plugin's arguments, and of the output schema.
+"""
 
 _PLUGINS: dict[str, Plugin] = {}
 
 
 def add_plugin(name: str, lowering: Plugin) -> None:
-    """Lower ``evaluate name(...)`` with ``lowering``."""
+    """Register the function that converts ``evaluate name(...)`` to a query operator."""
     _PLUGINS[name] = lowering
 
 
 def _install_evaluate() -> None:
-    """Add the operator to the translator."""
+    """Add the operator ``evaluate`` to the translator library."""
     add_operator("EvaluateOperator", _lower_evaluate)
 
 
@@ -49,7 +52,7 @@ def _lower_evaluate(node: Any) -> ir.Operator:
 
 
 def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
-    """Return the columns of an output schema, and whether it includes those of the input."""
+    """Parse an output schema; return its columns (None without a schema), and whether it includes the input columns."""
     if clause is None:
         return None, False
     columns, star = [], False
@@ -65,16 +68,16 @@ def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
 
 
 def read_text_argument(expr: ir.Expr | None, default: str) -> str:
-    """Return the text of a literal argument, ``default`` if the argument is missing."""
+    """Return the value of a literal plugin argument as a string; ``default`` if the argument is missing."""
     if expr is None:
         return default
     if not isinstance(expr, ir.Literal) or expr.value is None:
-        raise unsupported_error("evaluate with an argument that is not a literal")
+        raise unsupported_error("evaluate with a plugin argument that is not a literal")
     return str(expr.value)
 
 
 def check_column(name: str, cols: Sequence[str]) -> None:
-    """Check that the input has a column.
+    """Check that the input of a query operator has a column.
 
     Raises:
         QueryError: the column does not exist.
@@ -95,18 +98,18 @@ _JSON_TYPES = {
 
 
 def _install_bag_unpack() -> None:
-    """Add the plugin to the translator."""
+    """Add the plugin ``bag_unpack`` to the operator ``evaluate``."""
     add_plugin("bag_unpack", _lower_bag_unpack)
 
 
 @dataclasses.dataclass(frozen=True)
 class BagPropertiesProbe(UnorderedOutputOperator):
-    """Probe of ``bag_unpack``: the properties of a column's bags and the JSON types of their values, by name."""
+    """Query operator that lists the names and JSON types of the properties in a column of bags, for ``bag_unpack``."""
 
     column: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return a row for each property; null values have no type."""
+        """Return SQL that yields a row for each property, with its JSON types; null values have no type."""
         check_column(self.column, cols)
         column = quote_name(self.column)
         bag = f"from_json(CASE WHEN json_type({column}) = 'OBJECT' THEN {column} END, "
@@ -117,14 +120,14 @@ class BagPropertiesProbe(UnorderedOutputOperator):
         )
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return name and types."""
+        """Return the two columns: property name and JSON types."""
         del cols
         return ["name", "kinds"]
 
 
 @dataclasses.dataclass(frozen=True)
 class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
-    """Plugin ``bag_unpack(column, prefix, conflict, ignored)``: a column for each property of a column's bags."""
+    """Plugin ``bag_unpack(column, prefix, conflict, ignored)``: makes a column of each property of the bags."""
 
     offset: int
     column: str
@@ -135,11 +138,11 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
     star: bool = False
 
     def build_probe(self) -> ir.Operator:
-        """Return the operator that finds the properties."""
+        """Return the query operator that lists the names and types of the bags' properties."""
         return BagPropertiesProbe(self.column)
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the rows with their properties as columns."""
+        """Return SQL that yields the rows with the properties of their bags as columns."""
         check_column(self.column, cols)
         properties = self._infer_properties()
         names = self.infer_columns(cols)
@@ -152,7 +155,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
         return f"SELECT {', '.join(chosen)} FROM {prev}"  # noqa: S608  quoted names, rendered expressions
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the input without the bag, and one for each property."""
+        """Return the columns of the input without the column of bags, and one column for each property."""
         sources, properties = self._find_source_columns(cols), self._infer_properties()
         if self.schema is not None and not self.star:
             return [name for name, _ in self.schema]
@@ -163,14 +166,14 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
             sources = [name for name in sources if name not in both]
         names = [*sources, *(name for name in properties if name not in sources)]
         if not names:
-            raise unsupported_error("a result without columns")
+            raise unsupported_error("a query result without columns")
         return names
 
     def _find_source_columns(self, cols: list[str]) -> list[str]:
         return [name for name in cols if name != self.column]
 
     def _infer_properties(self) -> dict[str, str]:
-        """Return the Kusto type of each property's column."""
+        """Return the name and the Kusto type of the column of each property."""
         if self.schema is not None:
             return dict(self.schema)
         found = {to_column_name(row[0]): row[1] for row in self.probe_rows if row[0] not in self.ignored}
@@ -188,7 +191,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
 
 
 def _infer_kind(kinds: Sequence[str] | None) -> str:
-    """Return the Kusto type of a property's values, dynamic if they have different types."""
+    """Return the Kusto type of a property for the JSON types of its values; dynamic if these types differ."""
     types = {_JSON_TYPES.get(kind, "dynamic") for kind in kinds or ()}
     return types.pop() if len(types) == 1 else "dynamic"
 
@@ -211,7 +214,7 @@ def _lower_bag_unpack(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Op
         )
     conflict = read_text_argument(values.get("columnsConflict"), "error")
     if conflict not in _CONFLICTS:
-        raise semantic_error(f"evaluate bag_unpack(): columnsConflict is one of {', '.join(_CONFLICTS)}")
+        raise semantic_error(f"evaluate bag_unpack(): columnsConflict must be one of {', '.join(_CONFLICTS)}")
     ignored = json.loads(read_text_argument(values.get("ignoredProperties"), "[]") or "[]")
     schema, star = read_output_schema(clause)
     prefix = read_text_argument(values.get("OutputColumnPrefix"), "")
@@ -222,6 +225,6 @@ macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add the functions and operators of this module to the translator."""
+    """Add the operator ``evaluate`` and the plugin ``bag_unpack`` to the translator library."""
     _install_evaluate()
     _install_bag_unpack()

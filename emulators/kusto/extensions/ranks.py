@@ -32,7 +32,7 @@ _OTHERS = (
 
 
 def _build_overloaded_macro(name: str, of_reals: str, of_others: str) -> str:
-    """Return an overloaded macro, because only DuckDB knows the type of the argument."""
+    """Return the SQL that creates a DuckDB macro with an overload per type, as only DuckDB knows the argument type."""
     others = ", ".join(f"(a {kind}) AS {of_others}" for kind in _OTHERS)
     return f"CREATE OR REPLACE MACRO {name}(a DOUBLE) AS {of_reals}, {others}"
 
@@ -65,16 +65,16 @@ _UNRANKED = frozenset({"real", None})
 
 
 class RankingAggregate(AggregateSpec):
-    """Aggregate that compares its first argument."""
+    """Aggregate that selects the largest or smallest first argument in Kusto's order; dynamic values are rejected."""
 
     def render(self, args: list[str]) -> str:
-        """Return the SQL over rendered arguments."""
+        """Render the aggregate as SQL, from the SQL of its arguments."""
         value = add_guard(render_type_test(args[0], DYNAMICS), _render_unconverted_error(f"{self.name}()"), args[0])
         return super().render([value, *args[1:]])
 
 
 def install() -> None:
-    """Apply the order of Kusto."""
+    """Install Kusto's order of NaN and null in ``sort``, ``top`` and aggregates; add ``max_of`` and ``min_of``."""
     for name, sql, arity in _AGGREGATES:
         AGGREGATE_FUNCTIONS[name] = RankingAggregate(name, sql, (arity,))
     replace(translate, "render_sort_keys", lambda _: _render_sort_keys)
@@ -84,15 +84,15 @@ def install() -> None:
 
 
 def render_rank(sql: str) -> str:
-    """Return the SQL of a value that SQL sorts in the order of Kusto."""
+    """Return SQL that converts a value so that SQL sorts it in the order of Kusto."""
     return f"kql_ranked({sql})"
 
 
 def render_rank_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
-    """Return the SQL of the expression that an aggregate compares.
+    """Render the expression by which an aggregate such as ``arg_max`` compares rows as SQL.
 
     Raises:
-        QueryError: the expression is a dynamic.
+        QueryError: the expression has the type dynamic.
     """
     kind = infer_type(expr)
     if kind == "dynamic":
@@ -114,10 +114,12 @@ def _render_sort_keys(keys: tuple[ir.SortKey, ...]) -> str:
 
 
 def render_sort_key_parts(keys: tuple[ir.SortKey, ...]) -> list[tuple[str, str]]:
-    """Return SQL and direction of each key; the SQL may fail, so that a window must not contain it.
+    """Return the SQL and the sort direction of each sort key.
+
+    The SQL of a key may fail for a value, so it must not be part of a window clause.
 
     Raises:
-        QueryError: a key is a dynamic.
+        QueryError: a sort key has the type dynamic.
     """
     return [(_render_sort_key(key.expr), _render_direction(key)) for key in keys]
 
@@ -151,7 +153,7 @@ def _wrap_render_aggregate(default: Callable[[ir.NamedExpr], str]) -> Callable[[
 
 
 def _render_extreme_of(call: ir.FunctionCall, function: str) -> str:
-    """Render ``max_of`` and ``min_of``, which compare numbers, instants or timespans."""
+    """Render ``max_of`` or ``min_of`` as SQL; the arguments are numbers, datetimes or timespans."""
     name = call.name.lower()
     for arg in call.args:
         if infer_type(arg) in ("dynamic", "string", "guid", "bool"):

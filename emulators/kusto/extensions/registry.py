@@ -1,4 +1,4 @@
-"""Registration of scalar functions in the translator library."""
+"""Registration of scalar KQL functions in the translator library."""
 
 from collections.abc import Callable, Collection
 
@@ -11,17 +11,17 @@ from emulators.kusto.extensions.sql import bind_once, render
 
 type Form = Callable[[ir.FunctionCall], str]
 ANY_NUMBER = range(1, 65)
-"""Argument counts of a variadic function, with the limit of Kusto."""
+"""Accepted numbers of arguments of a variadic function, up to the limit of Kusto."""
 
 
 def add_template(name: str, sql: str, *arities: int) -> None:
-    """Add a function whose SQL is a template that names each argument (``{0}``) at most once."""
+    """Add a KQL function whose SQL is a template that contains each argument (such as ``{0}``) at most once."""
     writer.SPECIAL_FORMS.pop(name, None)
     SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", sql, arities)
 
 
 def add_body(name: str, arities: Collection[int], write: Callable[..., str]) -> None:
-    """Add a function whose SQL may use its arguments repeatedly."""
+    """Add a KQL function whose SQL uses arguments repeatedly; ``write`` renders it from the SQL of the arguments."""
 
     def render_call(call: ir.FunctionCall) -> str:
         constants = {index for index, arg in enumerate(call.args) if isinstance(arg, ir.Literal | ir.Parameter)}
@@ -31,11 +31,11 @@ def add_body(name: str, arities: Collection[int], write: Callable[..., str]) -> 
 
 
 def add_form(name: str, arities: Collection[int], write: Form) -> None:
-    """Add a function whose SQL depends on the call, not only on the rendered arguments."""
+    """Add a KQL function whose SQL depends on the call; ``write`` renders the call as SQL."""
 
     def check_and_render(call: ir.FunctionCall) -> str:
         if len(call.args) not in arities:
-            raise KqlUnsupportedError(f"function:{name}", hint=f"{name}() does not take {len(call.args)} arguments")
+            raise KqlUnsupportedError(f"function:{name}", hint=f"{name}() does not accept {len(call.args)} arguments")
         return write(call)
 
     # The library treats only the names in this table as functions.
@@ -44,12 +44,12 @@ def add_form(name: str, arities: Collection[int], write: Form) -> None:
 
 
 def render_argument(name: str, position: int, expr: ir.Expr) -> str:
-    """Return the SQL of an argument, converted to text if the function expects a text."""
+    """Render an argument as SQL, converted to a string if the function expects a string in this position."""
     return str(writer.render_arg(name, position, expr))
 
 
 def render_text_argument(expr: ir.Expr) -> str:
-    """Return the SQL of an argument as text; other types are converted as by ``tostring()``."""
+    """Render an argument as SQL of type string; other types are converted as by ``tostring()``."""
     if writer.is_string_expr(expr):
         return render(expr)
     return str(translate.render_kql_tostring(expr))

@@ -1,4 +1,4 @@
-"""Operator ``scan``: a sequence of steps that processes serialized rows one after the other.
+"""Query operator ``scan``: steps that match serialized rows one after the other.
 
 The result of a row depends on the rows before it, so set operations are not possible. A recursive query processes one
 row of every partition in each iteration. See "scan operator" of the Kusto documentation.
@@ -26,13 +26,13 @@ _MAX_STEPS = 16
 
 @dataclasses.dataclass(frozen=True)
 class ScanOperator(SerializedInputOperator):
-    """Operator ``scan``.
+    """Query operator ``scan``.
 
     Attributes:
-        declared: the columns that the steps assign.
-        steps: the steps in order.
-        match_id: name of the column with the number of the sequence, empty for none.
-        partition: groups that are scanned separately.
+        declared: columns that the operator declares and that its steps assign.
+        steps: steps in order.
+        match_id: name of the column with the number of the matching sequence, empty for no such column.
+        partition: groups of rows that are scanned separately.
     """
 
     declared: tuple[DeclaredColumn, ...]
@@ -42,11 +42,11 @@ class ScanOperator(SerializedInputOperator):
     keyword: ClassVar[str] = "scan"
 
     def with_partition(self, partition: RowPartition) -> "ScanOperator":
-        """Return the operator that scans each group separately."""
+        """Return a copy that scans each group of rows separately."""
         return dataclasses.replace(self, partition=partition)
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return a row for each match of an input row, in the order of the input."""
+        """Return SQL that yields one row for each match of an input row, in the order of the input."""
         machine = SingleStepScanSql if len(self.steps) == 1 else ScanSql
         return machine(self.declared, self.steps, cols, self.infer_columns(cols)[len(cols) :]).render(
             prev, self.partition
@@ -61,7 +61,7 @@ class ScanOperator(SerializedInputOperator):
         return [*cols, *added]
 
     def replace_expressions(self, substitute: Substitute) -> "ScanOperator":
-        """Return the operator with its expressions replaced; the names of steps do not change."""
+        """Return a copy with the conditions and assignments of the steps replaced; the names of steps do not change."""
         return dataclasses.replace(self, steps=tuple(_replace_in_step(step, substitute) for step in self.steps))
 
 
@@ -71,7 +71,7 @@ def _replace_in_step(step: ScanStep, substitute: Substitute) -> ScanStep:
 
 
 def install() -> None:
-    """Add the operator to the translator."""
+    """Add the operator ``scan`` to the translator library."""
     add_operator("ScanOperator", _lower_scan)
 
 
@@ -86,7 +86,7 @@ def _lower_scan(node: Any) -> ir.Operator:
     steps = tuple(_lower_step(each) for each in find_rules(node, "ScanOperatorStep"))
     if len({step.name for step in steps}) != len(steps) or not 0 < len(steps) <= _MAX_STEPS:
         raise semantic_error(
-            f"scan takes 1 to {_MAX_STEPS} steps of different names", position=get_source_position(node)
+            f"scan requires 1 to {_MAX_STEPS} steps with different names", position=get_source_position(node)
         )
     names = {each.name for each in declared}
     for step in steps:

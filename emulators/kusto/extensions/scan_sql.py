@@ -1,7 +1,8 @@
-"""Recursive SQL query of ``scan``: each iteration passes one row of every partition through the steps.
+"""Rendering of the operator ``scan`` as a recursive SQL query.
 
-The state of step k ("Scan logic" in the Kusto documentation) consists of a flag for an active sequence, the number of
-the sequence, and the values of steps 1 to k that an expression reads.
+Each iteration passes one row of every partition through the steps. The state of step k ("Scan logic" in the Kusto
+documentation) consists of a flag for an active sequence, the number of the sequence, and the values of steps 1 to k
+that an expression reads.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefi
 
 @dataclasses.dataclass(frozen=True)
 class DeclaredColumn:
-    """Column of ``declare``."""
+    """Column in the clause ``declare`` of a scan, with its default value."""
 
     name: str
     sql_type: str
@@ -27,7 +28,7 @@ class DeclaredColumn:
 
 @dataclasses.dataclass(frozen=True)
 class ScanStep:
-    """Step with its condition and the assignments of matching rows."""
+    """Step of a scan: its condition, and the assignments to declared columns for a matching row."""
 
     name: str
     has_output: bool
@@ -36,13 +37,13 @@ class ScanStep:
 
 
 class ScanSql:
-    """Renders the query.
+    """Renderer of a scan as a recursive SQL query.
 
     Args:
-        declared: the columns that the steps assign.
-        steps: the steps in order.
-        cols: the columns of the input.
-        added: the names of the additional columns of the result.
+        declared: columns that the scan declares and that its steps assign.
+        steps: steps of the scan, in order.
+        cols: columns of the input.
+        added: names of the additional output columns.
     """
 
     def __init__(
@@ -81,7 +82,10 @@ class ScanSql:
         )
 
     def _render_rows(self, prev: str, partition: RowPartition) -> str:
-        """Return the numbered rows with a flag for the first of each partition, and the columns that the steps read."""
+        """Return SQL of two subqueries: the numbered input rows, and their columns that the steps read.
+
+        A flag marks the first row of each partition.
+        """
         p = self._p
         begins = [f"lag({quote_name(each)}) OVER () IS DISTINCT FROM {quote_name(each)}" for each in partition.columns]
         first = " OR ".join([f"{p}r = 1", *begins])
@@ -93,7 +97,7 @@ class ScanSql:
         )
 
     def _render_step(self, index: int, turn: str) -> str:
-        """Return the subquery ``turn`` with one more step applied."""
+        """Return SQL that applies a step to the rows of the subquery ``turn``."""
         p, step = self._p, self._steps[index]
         active = "true" if index == 0 else f"{p}a{index}"
         again = f"({active}) AND coalesce({self._render_for_step(step.condition, index)}, false)"
@@ -111,7 +115,7 @@ class ScanSql:
         return f"(SELECT * EXCLUDE ({dropped}) REPLACE ({replaced}) FROM {turn})"  # noqa: S608
 
     def _render_value(self, index: int, declared: DeclaredColumn) -> str:
-        """Return the SQL of a declared column in a row that matches a step."""
+        """Return SQL of the value of a declared column in a row that matches a step."""
         assigned = [each.expr for each in self._steps[index].assignments if each.name == declared.name]
         if not assigned:
             return self._render_default(declared)
@@ -120,7 +124,7 @@ class ScanSql:
         return f"CAST({value} AS {declared.sql_type})"
 
     def _find_changes(self, index: int) -> dict[str, str]:
-        """Return the fields that a step changes, with the SQL of their new values."""
+        """Return the names of the state fields that a step changes, with the SQL of their new values."""
         p, c, before = self._p, f"{self._p}c", index - 1
         changes = {f"{p}a{index}": f"{p}a{index} OR {c} > 0"}
         if index:
@@ -148,7 +152,7 @@ class ScanSql:
         return changes
 
     def _build_initial_fields(self) -> list[tuple[str, str]]:
-        """Return the fields of the initial state."""
+        """Return name and SQL of each field of the initial state."""
         p = self._p
         fields = []
         for index in range(len(self._steps)):
@@ -161,7 +165,7 @@ class ScanSql:
         return [*fields, (f"{p}o", f"CAST([] AS STRUCT({struct}q BIGINT)[])")]
 
     def _render_for_step(self, expr: ir.Expr, state: int) -> str:
-        """Return the SQL of an expression over the state of one step."""
+        """Render an expression as SQL; its references to steps read the state of one step."""
         return render(self._replace_references(expr, state))
 
     def _replace_references(self, node: Any, state: int) -> Any:
@@ -186,7 +190,10 @@ class ScanSql:
         return dataclasses.replace(node, **changed)
 
     def _find_reference(self, node: Any) -> tuple[int, str] | None:
-        """Return the step and the column of ``step.column``; a column of the input has priority over a step."""
+        """Return the step number and the column of an expression ``step.column``, None for any other expression.
+
+        An input column with the name of a step has priority.
+        """
         if not isinstance(node, ir.PathAccess) or not isinstance(node.base, ir.ColumnRef):
             return None
         index, name = self._index.get(node.base.name), node.steps[0].name
@@ -197,7 +204,7 @@ class ScanSql:
         return index, name
 
     def _find_columns_read(self) -> list[list[str]]:
-        """Return, for each step, its columns that an expression reads."""
+        """Return, for each step, the names of its columns that an expression of the scan reads."""
         read: list[list[str]] = [[] for _ in self._steps]
         for node in iterate_nodes(self._steps):
             reference = self._find_reference(node)
@@ -213,7 +220,7 @@ class ScanSql:
         }
 
     def _render_stored_value(self, name: str) -> str:
-        """Return the SQL of the value that a step stores for a matching row."""
+        """Return SQL of the value that a step stores in its state for a matching row."""
         return self._to_input_name(name) if name in self._cols else self._to_new_name(name)
 
     def _to_input_name(self, name: str) -> str:
@@ -236,10 +243,10 @@ class ScanSql:
 
 
 class SingleStepScanSql(ScanSql):
-    """Renders the query of a scan with one step.
+    """Renderer of a scan with one step, whose SQL is simpler and faster.
 
-    Each row has at most one result, and all results belong to the same sequence. Simple columns therefore replace the
-    list of results and the flags of the steps, which take most of the time of an iteration.
+    Each row has at most one match, and all matches belong to the same sequence. Simple columns therefore replace the
+    list of matches and the flags of the steps, which take most of the time of an iteration.
     """
 
     def render(self, prev: str, partition: RowPartition) -> str:
@@ -263,7 +270,7 @@ class SingleStepScanSql(ScanSql):
         )
 
     def _render_turn(self, state: Mapping[str, str], partition: RowPartition) -> str:
-        """Return the query that applies the step to the next row of every partition."""
+        """Return SQL that applies the step to the next row of every partition."""
         p = self._p
         before = "".join(f", m.{field}" for field in state)
         follows = f"d.{p}r = m.{p}r + 1" + (f" AND (m.{p}b OR NOT d.{p}f)" if partition.columns else "")

@@ -1,4 +1,4 @@
-"""Operator ``search``: rows of one or several tables that contain terms in any column."""
+"""Query operator ``search``: selects the rows of tables that contain terms in any column."""
 
 import dataclasses
 import functools
@@ -33,10 +33,10 @@ _LOGICAL = {"LogicalAndExpression": "and", "LogicalOrExpression": "or"}
 
 @dataclasses.dataclass(frozen=True)
 class SearchTerm(ir.Expr):
-    """Text that must occur in a column.
+    """Search term: a text that must occur in a column.
 
     Attributes:
-        text: the text; a star matches any characters.
+        text: text of the term; a star matches any characters.
         column: name of the column, None for any column.
         sensitive: whether the comparison is case-sensitive.
     """
@@ -46,7 +46,7 @@ class SearchTerm(ir.Expr):
     sensitive: bool
 
     def to_condition(self, cols: list[str]) -> ir.Expr:
-        """Return the condition over the columns of the input."""
+        """Convert the term to a condition over the columns of the input."""
         tests = [self._build_column_test(name) for name in (cols if self.column is None else [self.column])]
         condition = tests[0]
         for test in tests[1:]:
@@ -82,22 +82,22 @@ class SearchOperator(PipelineOperator):
     table: str | None = None
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the matching rows, with the name of their table as the first column unless it is one already."""
+        """Return SQL that yields the matching rows, with the name of their table as the first column."""
         label = f"{translate.quote_string(self.table)} AS {_TABLE}, " if self.table else ""
         condition = render(_replace_terms(self.predicate, [name for name in cols if name != TABLE_COLUMN]))
         return f"SELECT {label}* FROM {prev} WHERE {condition}"  # noqa: S608  a quoted name, a rendered expression
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the table's name and the columns of the input."""
+        """Return the column with the table's name, followed by the columns of the input."""
         return [TABLE_COLUMN, *cols] if self.table else cols
 
     def replace_expressions(self, substitute: Substitute) -> "SearchOperator":
-        """Return the operator with the names in its comparisons replaced."""
+        """Return a copy with the expressions of its predicate replaced."""
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
 
 def install() -> None:
-    """Add the operator to the translator, at the start of a query and after a table."""
+    """Add the operator ``search`` to the translator library. It may start a query or follow a table."""
     replace(lower, "_lower_head", _wrap_lower_head)
     add_operator("SearchOperator", lambda node: SearchOperator(_lower_search_predicate(node)))
 
@@ -118,7 +118,7 @@ def _wrap_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[
 
 def _set_table(search: SearchOperator, source: ir.Source | None) -> SearchOperator:
     if not isinstance(source, ir.TableRef):
-        raise unsupported_error("search after another operator", f"its {TABLE_COLUMN} would be a generated name")
+        raise unsupported_error("search after another operator", "put it directly after the table")
     return dataclasses.replace(search, table=source.name)
 
 
@@ -139,7 +139,7 @@ def _lower_search_source(node: Any) -> ir.Source:
         return ir.WildcardTableRef(node.getText())
     source = reader.lower_source(node)
     if not isinstance(source, ir.TableRef):
-        raise unsupported_error("search in a source that is not a table", position=get_source_position(node))
+        raise unsupported_error("search in anything else than tables", position=get_source_position(node))
     return source
 
 
@@ -178,7 +178,7 @@ def _lower_column_term(node: Any, parts: list[Any], *, sensitive: bool) -> ir.Ex
     column, text = reader.lower_expr(parts[0]), reader.literal_string(get_child_rules(parts[1])[-1])
     if not isinstance(column, ir.ColumnRef) or text is None:
         raise unsupported_error(
-            "search with : that does not compare a column with a text", position=get_source_position(node)
+            "search with ':' between other operands than a column and a string", position=get_source_position(node)
         )
     return SearchTerm(text, column.name, sensitive)
 
@@ -190,7 +190,7 @@ def _make_case_sensitive(expr: ir.Expr) -> ir.Expr:
 
 
 def _replace_terms(expr: ir.Expr, cols: list[str]) -> ir.Expr:
-    """Return a predicate with each term replaced by its condition over the columns."""
+    """Return a search predicate with each term replaced by its condition over the columns of the input."""
     if isinstance(expr, SearchTerm):
         return expr.to_condition(cols)
     if isinstance(expr, ir.BinaryOp):

@@ -1,4 +1,4 @@
-"""Serialized rows: operators whose rows have an order, as window functions require.
+"""Order of rows: which query operators return serialized rows, which window functions require.
 
 See "serialize operator" of the Kusto documentation. ``range``, ``sort``, ``top``, ``top-hitters`` and ``getschema``
 return serialized rows. ``sample``, ``sample-distinct``, ``distinct``, ``join``, ``top-nested``, ``count``,
@@ -29,12 +29,12 @@ macros: tuple[str, ...] = ()
 
 
 class RowOrder(Enum):
-    """Order of rows."""
+    """Order of the rows that a query operator returns."""
 
     SERIALIZED = "serialized"
     NONE = "none"
     LOST = "lost"
-    """Serialized in Kusto, but this engine does not preserve the order."""
+    """The rows are serialized in Kusto, but the emulator does not preserve their order."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,27 +42,27 @@ class Serialize(PipelineOperator):
     """Operator ``serialize``: makes the current order of the rows significant."""
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the rows."""
+        """Return SQL that yields all rows."""
         del cols
         return f"SELECT * FROM {prev}"  # noqa: S608  a generated name
 
 
 class SerializedOutputOperator(PipelineOperator):
-    """Operator with a serialized result."""
+    """Query operator that returns serialized rows."""
 
 
 class SerializedInputOperator(PipelineOperator):
-    """Operator that requires serialized rows and preserves their order."""
+    """Query operator that requires serialized rows and preserves their order."""
 
     keyword: ClassVar[str] = ""
 
     def with_partition(self, partition: RowPartition) -> "SerializedInputOperator":
-        """Return the operator that processes each group separately."""
+        """Return a copy of the operator that processes each group of rows separately."""
         raise NotImplementedError
 
 
 class UnorderedOutputOperator(PipelineOperator):
-    """Operator whose result is not serialized, neither in Kusto nor here."""
+    """Query operator that returns rows which are not serialized, as in Kusto."""
 
 
 _PRESERVING = (
@@ -80,11 +80,11 @@ _PRESERVING = (
 _STARTING = (ir.Sort, ir.Top, ir.GetSchema, Serialize, SerializedOutputOperator)
 _ENDING = (ir.Summarize, ir.Count, ir.Distinct, ir.Join, ir.Union, DistinctRows, UnorderedOutputOperator)
 _LETS: contextvars.ContextVar[Mapping[str, RowOrder]] = contextvars.ContextVar("serialized_lets")
-"""Order of each ``let`` in scope while a query is rendered."""
+"""Order of the rows of each ``let`` statement in scope, while a query is rendered."""
 
 
 def install() -> None:
-    """Add ``serialize`` and check the order of rows before a query is rendered."""
+    """Add ``serialize`` to the translator library, and check the order of rows before a query is rendered."""
     add_operator("SerializeOperator", _lower_serialize)
     replace(translate, "_render_scoped", _wrap_render_scoped)  # called once for each query
 
@@ -140,7 +140,7 @@ def _infer_source_order(source: ir.Source, known: Mapping[str, RowOrder]) -> Row
 
 
 def infer_order_after(operator: ir.Operator, order: RowOrder) -> RowOrder:
-    """Return the order of an operator's result for the order of its input."""
+    """Return the order of the rows that a query operator returns, for the order of its input rows."""
     inner = operator.operator if isinstance(operator, WindowedOperator) else operator
     if isinstance(inner, TakeRows):
         return RowOrder.SERIALIZED if inner.keys else RowOrder.NONE if inner.random else order
@@ -155,15 +155,13 @@ def check_order(operator: ir.Operator, order: RowOrder) -> None:
     """Check that the input of an operator is serialized if the operator requires it.
 
     Raises:
-        QueryError: the input is not serialized, or this engine does not preserve its order.
+        QueryError: the input is not serialized, or the emulator did not preserve its order.
     """
     name = operator.keyword if isinstance(operator, SerializedInputOperator) else find_window_function(operator)
     if name is None or order is RowOrder.SERIALIZED or isinstance(operator, WindowedOperator):
         return
     if order is RowOrder.LOST:
-        raise unsupported_error(
-            f"{name} here", "the operator before it does not preserve the order of rows; sort them again"
-        )
+        raise unsupported_error(f"{name} after an operator that does not preserve row order", "sort the rows again")
     what = f"Operator '{name}'" if isinstance(operator, SerializedInputOperator) else f"Function '{name}'"
     raise semantic_error(
         f"{what} cannot be invoked in current context. Details: the row set must be serialized", inner="SEM0001"

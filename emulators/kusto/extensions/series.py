@@ -1,4 +1,4 @@
-"""Series functions that work on elements: arithmetic, filling of gaps, and filters.
+"""Series functions that compute each element of an array: arithmetic, filling of gaps, and filters.
 
 A series is a numeric array in a ``dynamic``. The macros read it into a DuckDB list and return an array.
 
@@ -81,7 +81,7 @@ _EXACT = "9007199254740992"
 
 
 def _render_pairwise(expression: str) -> str:
-    """Return SQL of a list with the value of ``expression`` for each pair of elements ``_e[1]`` and ``_e[2]``."""
+    """Return SQL of the list of ``expression`` for each pair of elements, ``_e[1]`` and ``_e[2]``."""
     return f"list_transform(list_zip(_p.a, _p.b), lambda _e: {expression})"
 
 
@@ -140,7 +140,7 @@ _ELEMENTWISE_MACROS: tuple[str, ...] = (
 
 
 def _install_elementwise() -> None:
-    """Add the functions of this module to the translator."""
+    """Add arithmetic and comparison of series to the translator library."""
     pairs = (*_ARITHMETIC, *_COMPARISONS, "series_divide", "series_pow", "series_dot_product")
     for name in (*pairs, "series_cosine_similarity", "series_pearson_correlation"):
         add_template(name, f"kql_{name}({{0}}, {{1}})", 2)
@@ -156,10 +156,10 @@ _ELEMENTS = "CAST(CASE WHEN json_type(_s.j) = 'ARRAY' THEN _s.j END AS JSON[])"
 
 
 def _build_fill_macro(name: str, parameters: str, bound: str, filled: str) -> str:
-    """Return a macro that fills gaps.
+    """Return the SQL that creates a DuckDB macro which fills gaps in a series.
 
-    Its body can use the elements ``x``, their numbers ``v``, the flags of missing elements ``m`` and the indexes of
-    known ones ``k``. An element is missing if it equals the placeholder; with a null placeholder, nulls are missing.
+    The body of the macro can use the elements ``x``, their numbers ``v``, the flags of missing elements ``m`` and the
+    indexes of known elements ``k``. An element is missing if it equals the placeholder; with a null placeholder, nulls are missing.
     Elements retain their original type, so the macro works on JSON values. It concatenates the runs between known
     elements, which takes linear time.
     """
@@ -212,7 +212,7 @@ _FILL_MACROS: tuple[str, ...] = (
 
 
 def _install_fill() -> None:
-    """Add the functions of this module to the translator."""
+    """Add the functions that fill gaps in series to the translator library."""
     add_form("series_fill_forward", (1, 2), lambda call: _render_fill(call, "NULL"))
     add_form("series_fill_backward", (1, 2), lambda call: _render_fill(call, "NULL"))
     add_form("series_fill_linear", (1, 2, 3, 4), lambda call: _render_fill(call, "NULL", "TRUE", "CAST(0 AS DOUBLE)"))
@@ -220,7 +220,7 @@ def _install_fill() -> None:
 
 
 def _render_fill(call: ir.FunctionCall, *defaults: str) -> str:
-    """Return the call of the macro, with defaults for missing arguments."""
+    """Render a call of a function that fills gaps as SQL, with default values for missing arguments."""
     arguments = [render(arg) for arg in call.args]
     return f"kql_{call.name.lower()}({', '.join([*arguments, *defaults[len(arguments) - 1 :]])})"
 
@@ -272,7 +272,7 @@ _FILTER_MACROS: tuple[str, ...] = (
 
 
 def _install_filter() -> None:
-    """Add the functions of this module to the translator."""
+    """Add the filters ``series_fir`` and ``series_iir`` to the translator library."""
     add_form("series_fir", (2, 3, 4), _render_fir)
     add_template("series_iir", "kql_series_iir({0}, {1}, {2})", 3)
 
@@ -312,7 +312,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the functions and operators of this module to the translator."""
+    """Add arithmetic, filling of gaps and filters of series to the translator library."""
     _install_elementwise()
     _install_fill()
     _install_filter()

@@ -25,11 +25,11 @@ _FUNCTIONS: dict[str, "_MultiResultFunction"] = {}
 
 @dataclasses.dataclass(frozen=True)
 class SeriesOutput:
-    """Result of a function.
+    """Output of a KQL function with several outputs, such as ``series_stats``.
 
     Attributes:
-        name: name of the property in the bag, and suffix of the column name.
-        conversion: KQL function that converts the property to a scalar, empty for a dynamic.
+        name: name of the property in the bag of all outputs, and end of the column name.
+        conversion: KQL function that converts the property to a scalar; empty if the output remains dynamic.
     """
 
     name: str
@@ -45,7 +45,7 @@ class _MultiResultFunction:
 
 @dataclasses.dataclass(frozen=True)
 class SeriesOutputExpr(ir.NamedExpr):
-    """One result of a call, with the call and the index of the last named result."""
+    """Named output of a function call, with the call and, for the last named output, its index."""
 
     call: ir.FunctionCall | None = None
     bag: ir.FunctionCall | None = None
@@ -53,12 +53,12 @@ class SeriesOutputExpr(ir.NamedExpr):
 
 
 def add_multi_result_function(name: str, bag: str, outputs: Sequence[SeriesOutput], arities: Collection[int]) -> None:
-    """Add a function with several results.
+    """Add a KQL function with several outputs.
 
     Args:
         name: name of the function in KQL.
-        bag: function that returns the same results as one property bag; it is computed once for all columns.
-        outputs: the results in order.
+        bag: KQL function that returns the same outputs as one property bag; it is computed once for all columns.
+        outputs: outputs in order.
         arities: accepted numbers of arguments.
     """
     _FUNCTIONS[name] = _MultiResultFunction(bag, tuple(outputs), arities)
@@ -66,7 +66,7 @@ def add_multi_result_function(name: str, bag: str, outputs: Sequence[SeriesOutpu
 
 
 def _install_outputs() -> None:
-    """Expand calls of these functions in the operators that create columns."""
+    """Expand calls of functions with several outputs in ``extend``, ``project`` and ``print`` into several columns."""
     replace(lower, "_lower_operator", _wrap_lower_operator)
     replace(lower, "_lower_source", _wrap_lower_source)
 
@@ -126,7 +126,7 @@ def _find_argument_name(call: ir.FunctionCall) -> str:
 
 
 def _name_results(named: ir.NamedExpr, names: Sequence[str]) -> Iterator[SeriesOutputExpr]:
-    """Yield the named columns; the last one is marked."""
+    """Yield one expression for each name, with an output of the call; the last one contains its index."""
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  the callers check it
     function = _FUNCTIONS[call.name.lower()]
@@ -147,7 +147,7 @@ def _to_bag_call(call: ir.FunctionCall, function: _MultiResultFunction) -> ir.Fu
 
 
 def _read_property(bag: ir.FunctionCall, output: SeriesOutput) -> ir.Expr:
-    """Return one property; all properties share the node of the bag, so that the library computes it once."""
+    """Return the expression of one output; all outputs share the node of the bag, so that it is computed once."""
     value = ir.PathAccess(bag, (ir.PathStep(output.name),))
     return ir.FunctionCall(output.conversion, (value,)) if output.conversion else value
 
@@ -179,17 +179,17 @@ _STATS_MACROS: tuple[str, ...] = (
 
 
 def _install_stats() -> None:
-    """Add the functions of this module to the translator."""
+    """Add ``series_stats`` and ``series_stats_dynamic`` to the translator library."""
     add_form("series_stats_dynamic", (1, 2), _build_flag_renderer("kql_series_stats"))
     add_multi_result_function("series_stats", "series_stats_dynamic", _STATS_OUTPUTS, (1, 2))
 
 
 def _build_flag_renderer(macro: str) -> Callable[[ir.FunctionCall], str]:
-    def write(call: ir.FunctionCall) -> str:
+    def render_call(call: ir.FunctionCall) -> str:
         series, *flag = (render(arg) for arg in call.args)
         return f"{macro}({series}, {flag[0] if flag else 'FALSE'})"
 
-    return write
+    return render_call
 
 
 _FIT_NAMES = ("rsquare", "slope", "variance", "rvariance", "interception")
@@ -219,13 +219,13 @@ _FIT_MACROS: tuple[str, ...] = (
 
 
 def _install_fit() -> None:
-    """Add the functions of this module to the translator."""
+    """Add ``series_fit_line`` and ``series_fit_line_dynamic`` to the translator library."""
     add_template("series_fit_line_dynamic", "kql_series_fit_line({0})", 1)
     add_multi_result_function("series_fit_line", "series_fit_line_dynamic", _FIT_OUTPUTS, (1,))
 
 
 _BAG = "series_decompose as a bag"
-"""Name that no query can call."""
+"""Name of an internal function; it contains spaces, so that no query can call it."""
 _DECOMPOSE_OUTPUTS = (
     SeriesOutput("baseline"),
     SeriesOutput("seasonal"),
@@ -275,7 +275,7 @@ _DECOMPOSE_MACROS: tuple[str, ...] = (
 
 
 def _install_decompose() -> None:
-    """Add ``series_decompose``, and reject the unsupported functions with a reason."""
+    """Add ``series_decompose`` to the translator library, and reject unsupported series functions with a reason."""
     add_form(_BAG, range(1, 6), _render_decompose)
     add_multi_result_function("series_decompose", _BAG, _DECOMPOSE_OUTPUTS, range(1, 6))
     for name, reason in _REASONS.items():
@@ -290,22 +290,22 @@ def _render_decompose(call: ir.FunctionCall) -> str:
             "series_decompose() with detected seasonality", "give the period as a number of bins, or 0 for none"
         )
     if trend not in (None, *_TRENDS):
-        raise unsupported_error("series_decompose() with this trend", "use 'avg', 'linefit' or 'none'")
+        raise unsupported_error("series_decompose() with another trend", "use 'avg', 'linefit' or 'none'")
     if not isinstance(tested, int | None) or (tested or 0) < 0:
-        raise unsupported_error("series_decompose() with this number of test points")
+        raise unsupported_error("series_decompose() with test points that are not a literal integer of at least 0")
     return f"kql_series_decompose({render(call.args[0])}, {period}, '{trend or 'avg'}', {tested or 0})"
 
 
 def _read_literal(arg: ir.Expr) -> object:
-    """Return the value of a literal; for any other expression return the expression, which no check accepts."""
+    """Return the value of a literal; other expressions are returned unchanged and fail the caller's validation."""
     return arg.value if isinstance(arg, ir.Literal) and not isinstance(arg.value, bool) else arg
 
 
 def _build_unsupported_form(name: str, reason: str) -> Callable[[ir.FunctionCall], str]:
-    def refuse(_call: ir.FunctionCall) -> str:
+    def reject_call(_call: ir.FunctionCall) -> str:
         raise unsupported_error(f"{name}()", reason)
 
-    return refuse
+    return reject_call
 
 
 SUPPORTED: tuple[str, ...] = (
@@ -324,7 +324,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the functions and operators of this module to the translator."""
+    """Add the series functions with several outputs to the translator library."""
     _install_outputs()
     _install_stats()
     _install_fit()

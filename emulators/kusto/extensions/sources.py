@@ -1,4 +1,4 @@
-"""Sources whose column types depend on their operands: ``range`` and ``union``.
+"""Rendering of ``range`` and ``union``, whose column types depend on their operands.
 
 The column of ``range`` has the type of its bounds; the values are the start plus whole multiples of the step. ``union``
 rejects columns with the same name and different types, which SQL would silently convert.
@@ -23,7 +23,7 @@ _REALS = ("DOUBLE", "FLOAT")
 
 
 def _install_range() -> None:
-    """Render ``range`` by the types of its bounds."""
+    """Make the translator library render the operator ``range`` by the types of its bounds."""
     replace(translate, "render_range", lambda _: _render_range)
 
 
@@ -72,7 +72,7 @@ def _render_bound(expr: ir.Expr, kinds: list[str | None]) -> str:
 
 
 def _render_values(kinds: list[str | None]) -> tuple[str, str]:
-    """Return the SQL of the values and of their approximate number."""
+    """Return SQL of the values of ``range`` and of their approximate number, which is compared with ``MAX_ROWS``."""
     start, stop, step = kinds
     if "real" in (start, stop):
         count = "CAST(floor((_b - _a) / _c + 1e-9) AS BIGINT)"
@@ -90,7 +90,7 @@ def _render_values(kinds: list[str | None]) -> tuple[str, str]:
 
 
 def _install_union() -> None:
-    """Check the types of the common columns of several inputs."""
+    """Make ``union`` reject common columns whose types differ between its inputs."""
     replace(translate, "render_union", lambda _: _render_union)
 
 
@@ -130,7 +130,7 @@ def _find_sources(op: ir.Union, query: ir.Query, *, leading: bool) -> list[ir.So
 
 
 def _find_common_columns(inputs: Sequence[Sequence[str]]) -> list[str]:
-    """Return the common columns of several inputs whose types are not known to be equal."""
+    """Return the columns that several inputs of ``union`` have in common and whose types may differ."""
     seen: set[str] = set()
     again: set[str] = set()
     for cols in inputs:
@@ -154,6 +154,6 @@ macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add the functions and operators of this module to the translator."""
+    """Add the rendering of ``range`` and ``union`` to the translator library."""
     _install_range()
     _install_union()

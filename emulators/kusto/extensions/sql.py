@@ -1,4 +1,4 @@
-"""SQL fragments: literals, identifiers, conversions of dynamics, and arguments that are bound once."""
+"""Rendering of small SQL expressions: literals, identifiers, arrays and bags, and calls that bind arguments once."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -15,29 +15,29 @@ _MAX_CONSTANT_CHARACTERS = 20_000
 
 
 def render(expr: ir.Expr) -> str:
-    """Return the SQL of an expression."""
+    """Render a KQL expression as SQL."""
     return str(translate.render_expr(expr))
 
 
 def quote_text(text: str) -> str:
-    """Return a text as an SQL literal."""
+    """Return the SQL literal of a string."""
     return str(translate.quote_string(text))
 
 
 def quote_name(name: str) -> str:
-    """Return a name as an SQL identifier."""
+    """Return the quoted SQL identifier of a name."""
     return str(translate.quote_ident(name))
 
 
 def bind_once(arguments: Sequence[str], body: Callable[..., str], constants: Collection[int] = ()) -> str:
-    """Return the SQL of ``body``, with each argument evaluated and written once.
+    """Return SQL that evaluates each argument once, although ``body`` uses arguments repeatedly.
 
-    A body may use an argument repeatedly. Arguments other than names and constants are bound by a lambda; otherwise
-    nested calls would double the SQL at every level.
+    Arguments other than names and constants are bound by a lambda. Otherwise nested calls would double the SQL at every
+    level.
 
     Args:
-        arguments: the SQL of the arguments.
-        body: returns SQL for names or constants, one for each argument.
+        arguments: SQL of each argument.
+        body: function that renders the SQL; it receives a name or constant for each argument.
         constants: positions of the arguments that contain no call and are the same for every row.
     """
     names = list(arguments)
@@ -53,12 +53,12 @@ def bind_once(arguments: Sequence[str], body: Callable[..., str], constants: Col
 
 
 def render_array(sql: str) -> str:
-    """Return the SQL of a dynamic as a list of JSON values, null if it is not an array."""
+    """Return SQL that converts a dynamic value to a list of JSON values, or to null if it is not an array."""
     return f"TRY_CAST(CASE WHEN json_type({sql}) = 'ARRAY' THEN to_json({sql}) END AS JSON[])"
 
 
 def render_bag(sql: str) -> str:
-    """Return the SQL of a dynamic as a map of JSON values, null if it is not a property bag."""
+    """Return SQL that converts a dynamic value to a map of JSON values, or to null if it is not a property bag."""
     return f"TRY(from_json(CASE WHEN json_type({sql}) = 'OBJECT' THEN {sql} END, '\"MAP(VARCHAR,JSON)\"'))"
 
 
@@ -77,4 +77,4 @@ SQL_TYPES = {
     "guid": "UUID",
     "dynamic": "JSON",
 }
-"""DuckDB types by the names of Kusto types."""
+"""DuckDB type for each name of a Kusto type."""

@@ -1,4 +1,4 @@
-"""Functions over texts, including IPv4 addresses, and size limits of concatenated texts."""
+"""Functions over strings, including IPv4 addresses, and the size limit of concatenated strings."""
 
 from collections.abc import Callable
 
@@ -85,7 +85,7 @@ _TEXT_MACROS: tuple[str, ...] = (
 
 
 def _install_text() -> None:
-    """Add the functions to the translator."""
+    """Add functions over strings to the translator library."""
     add_body(
         "strcmp", (2,), lambda a, b: f"CASE WHEN {a} < {b} THEN -1 WHEN {a} > {b} THEN 1 WHEN {a} = {b} THEN 0 END"
     )
@@ -230,7 +230,7 @@ _IPV4_MACROS: tuple[str, ...] = (
 
 
 def _install_ipv4() -> None:
-    """Add the functions to the translator."""
+    """Add functions over IPv4 addresses to the translator library."""
     add_body("ipv4_compare", (2, 3), _compare_ipv4)
     add_body("ipv4_is_match", (2, 3), lambda x, y, p="32": f"({_compare_ipv4(x, y, p)} = 0)")
     add_body("ipv4_is_in_range", (2,), lambda x, y: f"({_compare_ipv4(x, y)} = 0)")
@@ -246,17 +246,17 @@ def _compare_ipv4(one: str, other: str, prefix: str = "32") -> str:
 
 
 MAX_TEXT_BYTES = 16_777_216
-"""Limit of a concatenated text.
+"""Maximum size of a concatenated string.
 
-Data Explorer usually limits a stored text to 1 MiB. DuckDB computes the size of a concatenation first, and a size of 4
-GiB or more invalidates the database instead of failing the query.
+Data Explorer usually limits a stored string to 1 MiB. DuckDB computes the size of a concatenation first. A size of
+4 GiB or more invalidates the database instead of failing the query.
 """
 _JOINS = {"strcat": "concat", "strcat_delim": "concat_ws"}
 _SMALL = frozenset({"bool", "int", "long", "real", "decimal", "datetime", "timespan", "guid"})
 
 
 def _install_sizes() -> None:
-    """Check the size of concatenated texts."""
+    """Make ``strcat`` and ``strcat_delim`` check the size of their result before they build it."""
     for name, join in _JOINS.items():
         writer.SPECIAL_FORMS[name] = _wrap_concatenation(name, join, writer.SPECIAL_FORMS[name])
 
@@ -266,7 +266,7 @@ def _wrap_concatenation(
 ) -> Callable[[ir.FunctionCall], str]:
     failure = render_error(RUNAWAY, f"{name}() makes a text of more than {MAX_TEXT_BYTES} bytes")
 
-    def write(call: ir.FunctionCall) -> str:
+    def render_call(call: ir.FunctionCall) -> str:
         if all(map(_has_short_text, call.args)):
             return default(call)
         texts = [str(translate.render_kql_tostring(each)) for each in call.args]
@@ -283,16 +283,16 @@ def _wrap_concatenation(
 
         return bind_once([texts[i] for i in bound], render_checked)
 
-    return write
+    return render_call
 
 
 def _has_short_text(expr: ir.Expr) -> bool:
-    """Return whether a value is a literal, a parameter, or of a type with short texts."""
+    """Return whether the string form of a value is short: a literal, a parameter, or a type such as a number."""
     return isinstance(expr, ir.Literal | ir.Parameter) or infer_type(expr) in _SMALL
 
 
 def _render_size(column: ir.ColumnRef) -> str:
-    """Return the SQL of the size of a column's text, empty if the text is short."""
+    """Return SQL of the size of a column's string form; empty if the string form is short."""
     if _has_short_text(column):
         return ""
     sql = render(column)
@@ -307,7 +307,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the functions and operators of this module to the translator."""
+    """Add functions over strings and IPv4 addresses, and the size limit, to the translator library."""
     _install_text()
     _install_ipv4()
     _install_sizes()

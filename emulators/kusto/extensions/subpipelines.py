@@ -32,14 +32,15 @@ _EXPANDED = ("MvapplyOperatorExpression", "NamedExpression")
 class MvApply(GroupedOperator):
     """Operator ``mv-apply``: expands arrays like ``mv-expand`` and runs a pipeline over the elements of each row.
 
-    The result has the columns of the row, without those replaced by their elements, and the columns of the pipeline.
+    The result has the columns of the row, except the columns that are replaced by their elements, and the columns of
+    the pipeline.
     """
 
     computed: tuple[ir.NamedExpr, ...]
     expansion: ir.MvExpand
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the rows of the pipeline, each joined with its row of the input."""
+        """Return SQL that yields the rows of the pipeline, each joined with the input row from which it results."""
         group, rows = create_group_name(cols), create_name("rows")
         nested, own = self._render_nested(GroupedRows(rows, [*cols, group], group, contiguous=True))
         retained = self._find_retained_columns(cols)
@@ -56,7 +57,7 @@ class MvApply(GroupedOperator):
         )
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the input and of the pipeline."""
+        """Return the remaining columns of the input, followed by those of the pipeline."""
         operators = [*self._build_expansion_operators(), *self.body.operators]
         source = ir.CommandSource("", tuple(cols), "")
         own = schema.output_columns(ir.Query(source, operators), None)
@@ -75,7 +76,7 @@ class MvApply(GroupedOperator):
 
 
 def _install_mv_apply() -> None:
-    """Add the operator to the translator."""
+    """Add the operator ``mv-apply`` to the translator library."""
     add_operator("MvapplyOperator", _lower_mv_apply)
 
 
@@ -100,7 +101,7 @@ class PartitionOperator(GroupedOperator):
     column: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the rows of the pipeline."""
+        """Return SQL that yields the rows of the pipeline for all groups."""
         if self.column not in cols:
             raise semantic_error(f"Failed to resolve column named '{self.column[:200]}'")
         group, rows = create_group_name(cols), create_name("rows")
@@ -110,12 +111,12 @@ class PartitionOperator(GroupedOperator):
         return f"WITH {rows} AS (SELECT *, {key} FROM {prev}) SELECT {selected} FROM ({nested})"  # noqa: S608  quoted
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the pipeline."""
+        """Return the output columns of the pipeline."""
         return list(schema.output_columns(ir.Query(ir.CommandSource("", tuple(cols), ""), self.body.operators), None))
 
 
 def _install_partition() -> None:
-    """Add the operator to the translator."""
+    """Add the operator ``partition`` to the translator library."""
     add_operator("PartitionOperator", _lower_partition)
 
 
@@ -138,18 +139,18 @@ def _check_hint(node: Any) -> None:
 
 
 def _install_mv_expand() -> None:
-    """Render ``mv-expand`` to texts without JSON elements, which the library would create and parse again."""
+    """Render ``mv-expand`` to strings without intermediate JSON, which the library would create and parse again."""
     replace(translate, "_mv_expand_unnest", _wrap_mv_expand_unnest)
 
 
 def _wrap_mv_expand_unnest(default: Callable[[ir.MvExpand, ir.MvExpandTarget], str]) -> Callable[..., str]:
-    def unnest(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
+    def render_unnest(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
         if target.to_type != "string":
             return default(op, target)
         name = translate.quote_ident(target.name or target.column)
         return f"coalesce(UNNEST({_render_texts(op, target)}), '') AS {name}"
 
-    return unnest
+    return render_unnest
 
 
 def _render_texts(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
@@ -167,7 +168,7 @@ macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add the functions and operators of this module to the translator."""
+    """Add ``mv-apply``, ``partition`` and ``mv-expand`` to strings to the translator library."""
     _install_mv_apply()
     _install_partition()
     _install_mv_expand()

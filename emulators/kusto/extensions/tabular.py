@@ -1,4 +1,4 @@
-"""Tabular operators that select columns by pattern or rows by number, and ``as``."""
+"""Query operators that select columns by pattern or rows by number, and the operator ``as``."""
 
 import dataclasses
 import re
@@ -26,7 +26,7 @@ SUPPORTED: tuple[str, ...] = (
 
 
 def _install_tabular() -> None:
-    """Add the operators of this module to the translator."""
+    """Add the operators that select columns or rows to the translator library."""
     add_operator("ProjectKeepOperator", _lower_project_keep)
     add_operator("ProjectAwayOperator", _lower_project_away)
     add_operator("ProjectReorderOperator", _lower_project_reorder)
@@ -39,13 +39,13 @@ def _install_tabular() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class ColumnPattern:
-    """Column name with optional wildcards, and the order of the matching columns."""
+    """Pattern of column names, with optional wildcards, and the order of the matching columns."""
 
     text: str
     order: str = ""
 
     def match_columns(self, cols: Sequence[str]) -> list[str]:
-        """Return the matching columns.
+        """Return the columns whose names match the pattern.
 
         Raises:
             QueryError: the pattern has no wildcard, and the column does not exist.
@@ -77,9 +77,7 @@ class ColumnPattern:
         if not self.order:
             return names
         if self.order not in ("asc", "desc"):
-            raise unsupported_error(
-                f"project-reorder {self.order}", "the order of names with numbers is not documented"
-            )
+            raise unsupported_error(f"project-reorder {self.order}", "only asc and desc are supported")
         return sorted(names, reverse=self.order == "desc")
 
 
@@ -91,21 +89,21 @@ class SelectColumns(PipelineOperator):
     mode: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the selected columns by name."""
+        """Return SQL that selects the columns by name."""
         selected = self.infer_columns(cols)
         if not selected:
-            raise unsupported_error("a result without columns")
+            raise unsupported_error("a query result without columns")
         return f"SELECT {', '.join(map(translate.quote_ident, selected))} FROM {prev}"  # noqa: S608  quoted names
 
     def render_without_columns(self, prev: str) -> str:
-        """Return the columns that DuckDB finds by the patterns."""
+        """Return SQL that selects the columns by pattern, for an input whose columns are unknown."""
         if self.mode == "reorder":
             raise unsupported_error("project-reorder", "the columns of its input depend on the data")
         tests = " OR ".join(f"regexp_full_match(_c, {quote_text(pattern.to_regex())})" for pattern in self.patterns)
         return f"SELECT COLUMNS(lambda _c: {'' if self.mode == 'keep' else 'NOT '}({tests})) FROM {prev}"  # noqa: S608
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the selected columns in the order of the operator."""
+        """Return the selected columns, in the order that the operator defines."""
         named: list[str] = []
         for pattern in self.patterns:
             named += [name for name in pattern.match_columns(cols) if name not in named]
@@ -117,25 +115,25 @@ class SelectColumns(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class TakeRows(PipelineOperator):
-    """Operator ``take``, ``top`` or ``sample`` with a constant expression as the number of rows."""
+    """Query operator ``take``, ``top`` or ``sample``; the number of rows may be any constant expression."""
 
     count: ir.Expr
     keys: tuple[ir.SortKey, ...] = ()
     random: bool = False
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the first or random rows."""
+        """Return SQL that yields the first rows, or random rows for ``sample``."""
         del cols
         return self.render_without_columns(prev)
 
     def render_without_columns(self, prev: str) -> str:
-        """Return the first or random rows; for a negative number Kusto returns none."""
+        """Return SQL that yields the first or random rows; for a negative number it yields none, as in Kusto."""
         order = "random()" if self.random else translate.render_sort_keys(self.keys)
         sorting = f" ORDER BY {order}" if order else ""
         return f"SELECT * FROM {prev}{sorting} LIMIT {render_row_limit(self.count)}"  # noqa: S608
 
     def replace_expressions(self, substitute: Substitute) -> "TakeRows":
-        """Return the operator with its expressions replaced; the number cannot refer to a column."""
+        """Return a copy with number and sort keys replaced; the number cannot refer to a column."""
         keys = tuple(dataclasses.replace(key, expr=substitute(key.expr)) for key in self.keys)
         return dataclasses.replace(self, count=resolve_value(substitute(self.count)), keys=keys)
 
@@ -148,12 +146,12 @@ class DistinctRows(PipelineOperator):
     count: ir.Expr | None = None
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the distinct rows."""
+        """Return SQL that yields the distinct rows."""
         del cols
         return self.render_without_columns(prev)
 
     def render_without_columns(self, prev: str) -> str:
-        """Return the distinct rows."""
+        """Return SQL that yields the distinct rows or, for ``sample-distinct``, values."""
         if self.named is None or self.count is None:
             return f"SELECT DISTINCT * FROM {prev}"  # noqa: S608
         name = translate.quote_ident(self.infer_columns([])[0])
@@ -161,11 +159,11 @@ class DistinctRows(PipelineOperator):
         return f"SELECT DISTINCT {value} AS {name} FROM {prev} LIMIT {render_row_limit(self.count)}"  # noqa: S608
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return all columns, or the sampled column."""
+        """Return all columns or, for ``sample-distinct``, the sampled column."""
         return cols if self.named is None else translate.naming.distinct_names([self.named])
 
     def replace_expressions(self, substitute: Substitute) -> "DistinctRows":
-        """Return the operator with its expressions replaced."""
+        """Return a copy with value and number replaced."""
         if self.named is None or self.count is None:
             return self
         named = dataclasses.replace(self.named, expr=substitute(self.named.expr))
@@ -173,12 +171,12 @@ class DistinctRows(PipelineOperator):
 
 
 def resolve_value(expr: ir.Expr) -> ir.Expr:
-    """Return the value of a ``let`` name in a place where the name cannot be a column."""
+    """Replace a name by the value of its ``let`` statement, in a place where the name cannot be a column."""
     return expr.value if isinstance(expr, ir.LetRef) else expr
 
 
 def render_row_limit(count: ir.Expr) -> str:
-    """Return the SQL of a number of rows; in Kusto a negative number means 0."""
+    """Render a number of rows as SQL for LIMIT; a negative number means 0, as in Kusto."""
     if isinstance(count, ir.Literal):
         return str(max(0, int(count.value or 0)))
     if writer.referenced_columns(count):
@@ -252,7 +250,7 @@ def _lower_distinct(node: Any) -> ir.Operator | None:
 
 
 def _install_as() -> None:
-    """Add the operator to the translator."""
+    """Add the operator ``as`` to the translator library."""
     add_operator("AsOperator", _lower_as)
 
 
@@ -263,7 +261,9 @@ def _lower_as(node: Any) -> list[ir.Operator]:
         root = root.parentCtx
     if sum(each.getText() == name for each in find_rules(root, "IdentifierName")) > 1:
         raise unsupported_error(
-            "as with a name that is used in the query", "bind the rows with let", get_source_position(node)
+            "the operator 'as' with a name that is referenced later",
+            "assign the rows with let",
+            get_source_position(node),
         )
     return []
 
@@ -272,6 +272,6 @@ macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add the functions and operators of this module to the translator."""
+    """Add the operators that select columns or rows, and ``as``, to the translator library."""
     _install_tabular()
     _install_as()

@@ -1,4 +1,7 @@
-"""Operators ``top-nested`` and ``top-hitters``: the values with the largest weight."""
+"""Query operators ``top-nested`` and ``top-hitters``, which return the values with the largest weight.
+
+The weight of a value is an aggregate over its rows, such as their number.
+"""
 
 import dataclasses
 from typing import Any
@@ -23,13 +26,13 @@ macros: tuple[str, ...] = ()
 
 @dataclasses.dataclass(frozen=True)
 class TopNestedLevel:
-    """Clause of ``top-nested``.
+    """Level of the operator ``top-nested``.
 
     Attributes:
-        of: the value.
-        by: the aggregate to rank by.
-        count: number of values; None for all.
-        others: name of the row for all other records; None for no such row.
+        of: expression of the values.
+        by: aggregate that is the weight of a value.
+        count: number of values to return; None for all.
+        others: value of the row for all other records; None for no such row.
         ascending: whether the smallest weights are selected.
     """
 
@@ -42,16 +45,16 @@ class TopNestedLevel:
 
 @dataclasses.dataclass(frozen=True)
 class TopNested(UnorderedOutputOperator):
-    """Operator ``top-nested``: a tree of the values with the largest weight, each level within the previous one."""
+    """Operator ``top-nested``: a tree of the values with the largest weight; each value has those of the next level."""
 
     levels: tuple[TopNestedLevel, ...]
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return a row for each path of the tree, with value and weight of every level."""
+        """Return SQL that yields a row for each path of the tree, with the value and the weight of every level."""
         return _Tree(self, prev, cols).render()
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the names of value and weight of each level."""
+        """Return the names of the columns: the value and the weight of each level."""
         del cols
         namer = naming.Namer()
         names = []
@@ -61,7 +64,7 @@ class TopNested(UnorderedOutputOperator):
         return names
 
     def replace_expressions(self, substitute: Substitute) -> "TopNested":
-        """Return the operator with its expressions replaced."""
+        """Return a copy with the expressions of all levels replaced."""
         return TopNested(tuple(_replace_in_level(level, substitute) for level in self.levels))
 
 
@@ -76,10 +79,10 @@ def _replace_in_level(level: TopNestedLevel, substitute: Substitute) -> TopNeste
 
 
 class _Tree:
-    """Renders the levels one after the other.
+    """Renderer of ``top-nested`` as SQL, one level after the other.
 
-    Each level assigns a value to the remaining records. It counts the records of a parent outside the top values as its
-    "others", which lower levels do not rank.
+    Each level assigns one of its values to each remaining record. Records with a value outside the top values are the
+    "others" of the level; lower levels do not rank them.
     """
 
     def __init__(self, operator: TopNested, prev: str, cols: list[str]) -> None:
@@ -168,14 +171,14 @@ class _Tree:
 
 @dataclasses.dataclass(frozen=True)
 class TopHitters(SerializedOutputOperator):
-    """Operator ``top-hitters``: the most frequent values, or those with the largest sum."""
+    """Operator ``top-hitters``: returns the most frequent values, or the values with the largest sum."""
 
     count: ir.Expr
     of: ir.NamedExpr
     by: ir.NamedExpr | None
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the values and their counts or sums, the largest first."""
+        """Return SQL that yields the values and their counts or sums, the largest first."""
         value, weight = (translate.quote_ident(name) for name in self.infer_columns(cols))
         aggregate = "count(*)" if self.by is None else translate.render_aggregate(self._to_sum(self.by))
         return (
@@ -184,7 +187,7 @@ class TopHitters(SerializedOutputOperator):
         )
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the names of the value and its weight."""
+        """Return the names of the two columns: the value and its weight."""
         del cols
         value = naming.Namer().name(self.of)
         weight = "count" if self.by is None else "sum"
@@ -192,7 +195,7 @@ class TopHitters(SerializedOutputOperator):
         return [value, f"approximate_{weight}_{summed}"]
 
     def replace_expressions(self, substitute: Substitute) -> "TopHitters":
-        """Return the operator with its expressions replaced."""
+        """Return a copy with count, value and weight replaced."""
         by = self.by and dataclasses.replace(self.by, expr=substitute(self.by.expr))
         of = dataclasses.replace(self.of, expr=substitute(self.of.expr))
         return TopHitters(resolve_value(substitute(self.count)), of, by)
@@ -203,7 +206,7 @@ class TopHitters(SerializedOutputOperator):
 
 
 def install() -> None:
-    """Add the operators to the translator."""
+    """Add the operators ``top-nested`` and ``top-hitters`` to the translator library."""
     add_operator("TopNestedOperator", _lower_top_nested)
     add_operator("TopNestedOperatorPart", lambda node: TopNested((_lower_level(node),)))
     add_operator("TopHittersOperator", _lower_top_hitters)

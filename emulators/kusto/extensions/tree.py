@@ -1,4 +1,4 @@
-"""Access to the parse tree and to lowered nodes."""
+"""Access to the parse tree of a query, and to its nodes in the intermediate representation."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -10,27 +10,27 @@ from emulators.kusto.extensions.library import reader
 
 
 def get_rule_name(node: Any) -> str:
-    """Return the name of a node's grammar rule."""
+    """Return the name of the grammar rule of a parse tree node."""
     return str(reader.cls(node))
 
 
 def get_child_rules(node: Any) -> list[Any]:
-    """Return the child rules of a node, without its tokens."""
+    """Return the children of a parse tree node that are grammar rules, without its tokens."""
     return list(reader.rule_children(node))
 
 
 def find_rules(node: Any, kind: str) -> list[Any]:
-    """Return the topmost nodes of a grammar rule in the tree of ``node``."""
+    """Return the topmost descendants of a parse tree node that have a grammar rule."""
     return list(reader.find_all(node, kind))
 
 
 def get_source_position(node: Any) -> tuple[int, int]:
-    """Return line and column, both from 1, of the first token of a node."""
+    """Return line and column, both from 1, at which the text of a parse tree node starts."""
     return node.start.line, node.start.column + 1
 
 
 def iterate_nodes(root: Any) -> Iterator[Any]:
-    """Yield ``root`` and every node below it once, without the contents of subqueries."""
+    """Yield ``root`` and every node of the intermediate representation below it once, without those of subqueries."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:

@@ -1,7 +1,7 @@
-"""SQL that rejects a query by types which only DuckDB knows, when it binds the SQL.
+"""Rendering of SQL guards: they reject a query because of a column type that only DuckDB knows.
 
-``typeof()`` is a constant at that time. The optimizer therefore removes a guard whose test fails, so that it costs
-nothing.
+DuckDB evaluates the test ``typeof(x) = ...`` when it binds the SQL. Its optimizer removes a guard whose test is false,
+so that the guard costs nothing.
 """
 
 from duckdb_kql import translate
@@ -9,24 +9,27 @@ from duckdb_kql import translate
 from emulators.kusto.library_errors import MARK
 
 _MAX_CHARACTERS = 240
-"""Maximum length of a guarded expression. The guard repeats it, so that longer ones would double at every level."""
+"""Maximum length of a guarded expression. The guard repeats the expression, so nested guards would double the SQL."""
 _NUMBERS = ("BIGINT", "INTEGER", "DOUBLE", "HUGEINT", "UBIGINT", "SMALLINT", "UINTEGER", "FLOAT", "TINYINT", "UHUGEINT")
 TEXTS = ("VARCHAR",)
 DYNAMICS = ("JSON",)
 
 
 def render_error(code: str, message: str) -> str:
-    """Return SQL that fails with a message, which becomes an error of the query."""
+    """Return SQL that fails with an inner error code and a message, which the caller of the query receives."""
     return f"error({translate.quote_string(f'{MARK}{code}:{message}')})"
 
 
 def add_guard(test: str, failure: str, sql: str) -> str:
-    """Return ``sql`` with a guard that fails if the test of types is true."""
+    """Return SQL that evaluates ``failure`` if a type test is true, else ``sql``. An empty test adds no guard."""
     return f"CASE WHEN {test} THEN {failure} ELSE {sql} END" if test else sql
 
 
 def render_type_test(sql: str, types: tuple[str, ...]) -> str:
-    """Return a test for one of several types; empty if the expression is too long to be repeated."""
+    """Return SQL that tests whether an expression has one of several types.
+
+    The text is empty, which means no test, if the expression is too long to be repeated.
+    """
     if len(sql) > _MAX_CHARACTERS:
         return ""
     listed = ", ".join(f"'{each}'" for each in types)
@@ -34,16 +37,16 @@ def render_type_test(sql: str, types: tuple[str, ...]) -> str:
 
 
 def render_number_test(sql: str) -> str:
-    """Return a test for a number; empty if the expression is too long to be repeated."""
+    """Return SQL that tests whether an expression is a number; empty if the expression is too long to be repeated."""
     test = render_type_test(sql, _NUMBERS)
     return test and f"({test} OR typeof({sql}) LIKE 'DECIMAL%')"
 
 
 def join_with_or(*tests: str) -> str:
-    """Return the disjunction of the tests that are not empty."""
+    """Join type tests by OR; empty tests are omitted."""
     return " OR ".join(f"({test})" for test in tests if test)
 
 
 def join_with_and(*tests: str) -> str:
-    """Return the conjunction of the tests, empty if one of them is empty."""
+    """Join type tests by AND. Return an empty text, which means no test, if any of them is empty."""
     return " AND ".join(tests) if all(tests) else ""

@@ -1,4 +1,4 @@
-"""Rendering of columns over serialized rows, in nested subqueries, for window functions and sessions."""
+"""Rendering of window functions and sessions over serialized rows, as columns of nested SQL subqueries."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -12,22 +12,26 @@ RUNNING = "OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
 """Window of all rows up to the current one."""
 
 type Function = Callable[["WindowPlan", ir.FunctionCall, int], tuple[str, int]]
-"""Function that adds the columns of a call to a plan; it receives the depth of the arguments and returns the column of
-the result and its depth."""
+"""Function that adds the columns of a window function call to a plan.
+
+It receives the plan, the call and the depth of the arguments. It returns the column of the result and its depth.
+"""
 
 
 type RowValuesQuery = Callable[[str], str]
-"""Function that returns a query over the named rows with the columns row number (``r``) and value (``v``)."""
+"""Function that renders a SQL query over named rows; its columns are the row number ``r`` and the value ``v``."""
 
 
 class WindowPlan:
-    """Nested subqueries; each adds columns that are computed from the subquery inside it.
+    """Plan of nested SQL subqueries; each adds columns that are computed from the subquery inside it.
+
+    The depth of a column is the number of the subquery that adds it.
 
     Args:
-        prev: the rows.
-        cols: the columns of the rows.
-        partition: groups that window functions do not cross.
-        functions: the window functions by name.
+        prev: name of the subquery with the input rows.
+        cols: columns of the input.
+        partition: groups of rows; window functions are computed for each group separately.
+        functions: window functions by name.
     """
 
     def __init__(
@@ -50,7 +54,7 @@ class WindowPlan:
             self.group = self.add_column(f"count(*) FILTER (WHERE {begins}) {RUNNING}", 2)
 
     def render_source(self) -> str:
-        """Return the rows with all added columns, in their original order."""
+        """Return SQL that yields the input rows with all added columns, in their original order."""
         sql = self._rows
         for depth, level in enumerate(self._levels, 1):
             added = f", {', '.join(level)}" if level else ""
@@ -68,7 +72,7 @@ class WindowPlan:
         return name
 
     def add_joined_column(self, write: RowValuesQuery, depth: int) -> str:
-        """Add a column with the values that a separate query returns by row number, null for other rows."""
+        """Add a column with the values that a separate query returns by row number; it is null for other rows."""
         while len(self._levels) < depth:
             self._levels.append([])
         name = self._create_name()
@@ -83,23 +87,26 @@ class WindowPlan:
         )
 
     def require_sort(self) -> None:
-        """Sort the rows again, because the window of a column does not preserve their order."""
+        """Request that the rows are sorted again, because the window of a column does not preserve their order."""
         self._sorts = True
 
     @property
     def base_depth(self) -> int:
-        """Depth of the group column."""
+        """Depth of the column that numbers the groups; 0 without groups."""
         return 0 if self.group is None else 2
 
     def add_restart(self, restart: str | None, depth: int) -> tuple[str | None, int]:
-        """Add a column that is true where counting restarts; return None if it never restarts."""
+        """Add a column that is true in rows where counting restarts; return it with its depth.
+
+        The column is None if counting never restarts.
+        """
         depth = max(depth, self.base_depth)
         starts = [f"coalesce({restart}, false)"] if restart else []
         starts += [f"{self.group} IS DISTINCT FROM lag({self.group}) OVER ()"] if self.group else []
         return (self.add_column(f"({' OR '.join(starts)})", depth + 1), depth + 1) if starts else (None, depth)
 
     def add_start_row(self, restart: str | None, depth: int) -> tuple[str, int]:
-        """Add a column with the row number of the last restart."""
+        """Add a column with the number of the row where counting last restarted; return it with its depth."""
         begins, depth = self.add_restart(restart, depth)
         if begins is None:
             return "1", depth
@@ -108,7 +115,7 @@ class WindowPlan:
         ), depth + 1
 
     def rewrite(self, node: Any) -> Any:
-        """Return an operator with each window function replaced by a column."""
+        """Return a query operator in which columns of the plan replace the window functions."""
         return self._rewrite_once(node)[0]
 
     def _rewrite_once(self, node: Any) -> tuple[Any, int]:
@@ -137,7 +144,7 @@ class WindowPlan:
 
 
 def find_free_prefix(cols: Sequence[str]) -> str:
-    """Return a prefix for generated names with which no column starts."""
+    """Return a prefix for generated names; no column name starts with it."""
     prefix = "_w"
     while any(name.casefold().startswith(prefix) for name in cols):
         prefix = f"_{prefix}"
@@ -146,7 +153,7 @@ def find_free_prefix(cols: Sequence[str]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class RowPartition:
-    """Groups of rows that functions do not cross.
+    """Groups of rows for which window functions are computed separately.
 
     Attributes:
         columns: columns that identify the groups; empty for a single group.
@@ -162,7 +169,7 @@ WHOLE = RowPartition()
 
 
 def number_rows(prev: str, row: str, partition: RowPartition, scratch: str) -> str:
-    """Return the rows, sorted by group if they are partitioned, with their row number."""
+    """Return SQL that yields the rows with their row number; partitioned rows are first sorted by group."""
     if not partition.columns or partition.contiguous:
         return f"(SELECT *, row_number() OVER () AS {row} FROM {prev})"  # noqa: S608  generated names
     keys = writer.quoted(list(partition.columns))
@@ -185,11 +192,11 @@ def add_session_starts(
     Args:
         plan: the plan to which the columns are added.
         arguments: SQL of the value, the maximum session length and the maximum gap.
-        begins: a column that is true where a session must start.
+        begins: name of a column that is true in rows where a session must start.
         depth: depth of the columns that the arguments read.
 
     Returns:
-        The column and its depth.
+        The name of the column and its depth.
     """
     value, longest, gap = arguments
     at = plan.add_column(f"epoch_us({value})", depth + 1)
@@ -201,10 +208,10 @@ def add_session_starts(
     origin = plan.add_column(f"last_value(CASE WHEN {broken} THEN {at} END IGNORE NULLS) {RUNNING}", depth + 3)
     unsorted = plan.add_column(f"(NOT {broken} AND {falls})", depth + 3)
 
-    def chain(rows: str) -> str:
+    def render_starts(rows: str) -> str:
         return _render_session_starts(rows, (plan.row, at, run, origin, unsorted), f"epoch_us({longest})")
 
-    start = plan.add_joined_column(chain, depth + 4)
+    start = plan.add_joined_column(render_starts, depth + 4)
     last = f"last_value({start} IGNORE NULLS) {RUNNING}"
     return plan.add_column(f"CASE WHEN {at} IS NOT NULL THEN make_timestamp({last}) END", depth + 5), depth + 5
 

@@ -53,18 +53,18 @@ macros: tuple[str, ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class WindowedOperator(PipelineOperator):
-    """Operator whose expressions contain window functions.
+    """Query operator whose expressions contain window functions.
 
     Attributes:
-        operator: the operator of the library, rendered after the functions are replaced by columns.
-        partition: groups that the functions do not cross.
+        operator: operator of the library; it is rendered after columns have replaced the window functions.
+        partition: groups of rows; the window functions are computed for each group separately.
     """
 
     operator: ir.Operator
     partition: RowPartition = WHOLE
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return the operator over its input with the values of the functions as additional columns."""
+        """Return SQL of the operator over its input, to which the values of window functions are added as columns."""
         operator = _set_names(self.operator, cols)
         plan = WindowPlan(prev, cols, self.partition, _FUNCTIONS)
         rewritten = plan.rewrite(operator)
@@ -74,19 +74,19 @@ class WindowedOperator(PipelineOperator):
         return f"SELECT {writer.quoted(cols)} FROM ({sql})"  # noqa: S608  quoted names
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the operator."""
+        """Return the output columns of the operator."""
         return list(schema._operator_columns(self.operator, cols, None))  # noqa: SLF001  the library's own rules
 
 
 def install() -> None:
-    """Add the functions to the translator; outside serialized rows they are an error."""
+    """Add the window functions to the translator library; calls outside of a `WindowedOperator` are rejected."""
     for name in _FUNCTIONS:
         SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", "")
         writer.SPECIAL_FORMS[name] = _reject_call
 
 
 def wrap_windowed(operator: ir.Operator, partition: RowPartition = WHOLE) -> ir.Operator:
-    """Return the operator, wrapped if its expressions contain window functions.
+    """Return the query operator; if its expressions contain window functions, return it as a `WindowedOperator`.
 
     Raises:
         QueryError: the emulator does not support window functions in this operator.
@@ -94,12 +94,15 @@ def wrap_windowed(operator: ir.Operator, partition: RowPartition = WHOLE) -> ir.
     if isinstance(operator, WindowedOperator) or find_window_function(operator) is None:
         return operator
     if not isinstance(operator, ir.Extend | ir.Project | ir.Where | ir.Sort | ir.Top | TakeRows):
-        raise unsupported_error(f"{find_window_function(operator)}() in this operator", "extend a column with it first")
+        raise unsupported_error(
+            f"{find_window_function(operator)}() in this operator",
+            "compute it in an earlier `extend` and use that column",
+        )
     return WindowedOperator(operator, partition)
 
 
 def find_window_function(operator: ir.Operator) -> str | None:
-    """Return the name of a window function in the expressions of an operator, None if there is none."""
+    """Return the name of the first window function in the expressions of an operator, None if there is none."""
     if isinstance(operator, WindowedOperator):
         return find_window_function(operator.operator)
     return next((node.name.lower() for node in _find_calls(operator)), None)
@@ -125,7 +128,10 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
 
 
 def _set_names(operator: ir.Operator, cols: list[str]) -> ir.Operator:
-    """Return the operator with explicit column names, which depend on the names of the functions."""
+    """Return the operator with explicit names of its columns.
+
+    The default names contain the names of the window functions, which columns replace.
+    """
     if not isinstance(operator, ir.Extend | ir.Project):
         return operator
     expressions = operator.expressions
@@ -175,7 +181,11 @@ def _add_row_cumsum(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tupl
 
 
 def _add_rank_changes(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, str, int]:
-    """Add the columns that mark the start of a rank and contain the row of the last restart."""
+    """Add two columns: a flag for rows that start a new rank, and the number of the row where ranking last restarted.
+
+    Returns:
+        The names of both columns, and their depth in the plan.
+    """
     value, *restart = _check_arguments(call, 1, 2)
     since, depth = plan.add_start_row(_render_restart(restart), depth)
     sql = render(value)

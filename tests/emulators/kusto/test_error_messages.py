@@ -114,7 +114,7 @@ def test_positions_ignore_strings_and_comments(text: str, subject: str, place: t
     assert add_position(semantic_error("x", subject=subject), text).position == place
 
 
-def test_a_known_position_is_unchanged(endpoint: Endpoint) -> None:
+def test_known_positions_are_unchanged(endpoint: Endpoint) -> None:
     """An error with a position is unchanged; an unknown subject has no position."""
     assert add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
     assert add_position(unresolved_name_error("zz"), "T | where a").position is None

@@ -90,7 +90,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+def test_documented_results(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """An aggregate returns the documented result."""
     assert endpoint.rows(text)[0] == row
 
@@ -115,13 +115,13 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("aggregate", "names"), NAMES)
-def test_names(endpoint: Endpoint, aggregate: str, names: list[str]) -> None:
+def test_default_column_names(endpoint: Endpoint, aggregate: str, names: list[str]) -> None:
     """The column of an unnamed aggregate has the name that Kusto gives it."""
     table = endpoint.table(f"datatable(x:long, y:long, z:string)[1, 2, 'a'] | summarize {aggregate}")
     assert [column.column_name for column in table.columns] == names
 
 
-def test_types(endpoint: Endpoint) -> None:
+def test_result_types(endpoint: Endpoint) -> None:
     """An aggregate has the documented type, also for an empty input."""
     query = (
         "datatable(i:int, d:timespan, t:datetime, r:real)[] | summarize sum(i), avg(i), sum(d), avg(d), avg(t),"
@@ -164,6 +164,6 @@ def test_arg_max_returns_one_row(endpoint: Endpoint) -> None:
         "datatable(x:long)[1] | summarize n = count() by (a, b) = x",
     ],
 )
-def test_unsupported(endpoint: Endpoint, text: str) -> None:
-    """A construct with another result than in Data Explorer is an error that names it."""
+def test_unsupported_aggregates_are_rejected(endpoint: Endpoint, text: str) -> None:
+    """An aggregate whose result would differ from Data Explorer is rejected, and the error names it."""
     assert endpoint.code(text) == "BadRequest_NotSupported"

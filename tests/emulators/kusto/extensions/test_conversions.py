@@ -24,7 +24,7 @@ VALUES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
-def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+def test_documented_results(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A conversion returns the documented result."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
@@ -38,8 +38,8 @@ def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
         "print extract('a', 1, 'a', typeof(nothing))",
     ],
 )
-def test_unsupported(endpoint: Endpoint, text: str) -> None:
-    """An unsupported construct is an error that names it."""
+def test_unsupported_conversions_are_rejected(endpoint: Endpoint, text: str) -> None:
+    """An unsupported conversion is rejected, and the error names it."""
     assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
 
 

@@ -69,15 +69,15 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
-def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function over instants and timespans returns the documented result."""
+def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A function over datetimes and timespans returns the documented result."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
     assert result == value
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+def test_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """A function over instants and timespans returns the documented result over rows."""
     assert endpoint.rows(text)[0] == row
 
@@ -90,6 +90,6 @@ def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
         "print datetime_diff('nanosecond', now(), now())",
     ],
 )
-def test_unsupported(endpoint: Endpoint, text: str) -> None:
-    """An unsupported construct is an error that names it."""
+def test_unsupported_calls_are_rejected(endpoint: Endpoint, text: str) -> None:
+    """An unsupported function or argument is rejected, and the error names it."""
     assert endpoint.code(text) == "BadRequest_NotSupported"

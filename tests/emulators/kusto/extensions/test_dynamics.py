@@ -69,7 +69,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
-def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A function over dynamics returns the documented result."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
@@ -77,7 +77,7 @@ def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+def test_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """A function over dynamics returns the documented result over rows."""
     assert endpoint.rows(text)[0] == row
 

@@ -30,7 +30,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+def test_calls_return_the_rows_of_the_body(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """A call returns the result of the function's body with the arguments."""
     assert endpoint.rows(text)[0] == row
 

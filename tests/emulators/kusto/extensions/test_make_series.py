@@ -34,7 +34,7 @@ def test_a_range_includes_its_stop(endpoint: Endpoint) -> None:
     assert endpoint.rows(query) == [[AVERAGES, DAYS]]
 
 
-def test_an_empty_input(endpoint: Endpoint) -> None:
+def test_empty_input_with_and_without_kind(endpoint: Endpoint) -> None:
     """An empty input returns no arrays, with ``kind=nonempty`` arrays of defaults."""
     ending = "avg(metric) default=1.0 on timestamp from stime to etime step interval"
     assert endpoint.rows(METRICS + f"data | take 0 | make-series {ending} | count") == [[0]]
@@ -107,6 +107,6 @@ def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
         (f"{NUMBERS} | make-series sum(v) on x step 1 by in_other(g)", "in_other"),
     ],
 )
-def test_unsupported(endpoint: Endpoint, query: str, named: str) -> None:
-    """Unsupported and invalid constructs are errors that name them."""
+def test_unsupported_constructs_are_rejected(endpoint: Endpoint, query: str, named: str) -> None:
+    """An unsupported or invalid construct is rejected, and the error names it."""
     assert named in str(endpoint.error(query))

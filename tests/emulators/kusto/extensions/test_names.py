@@ -46,5 +46,5 @@ def test_functions_over_columns(endpoint: Endpoint, text: str, row: list[Any]) -
     ],
 )
 def test_unsupported_column_functions(endpoint: Endpoint, text: str) -> None:
-    """A construct with another result than in Data Explorer is an error that names it."""
+    """A function over columns whose result would differ from Data Explorer is rejected, and the error names it."""
     assert endpoint.code(text) == "BadRequest_NotSupported"

@@ -23,7 +23,7 @@ REALS = "datatable(v:real)[1.0, real(nan), real(null), real(+inf), real(-inf), 2
         ("where isnan(v) or v < 9 | summarize v = maxif(v, true)", [2.0]),
     ],
 )
-def test_nan_ranks_below_every_number(endpoint: Endpoint, operator: str, values: list[Any]) -> None:
+def test_nan_is_sorted_below_every_number(endpoint: Endpoint, operator: str, values: list[Any]) -> None:
     """NaN is between null and -inf in sorts and in aggregates that find the largest value."""
     assert endpoint.rows(f"{REALS} | {operator}") == [[value] for value in values]
 
@@ -56,8 +56,8 @@ def test_dynamics_have_no_maximum(endpoint: Endpoint, aggregate: str) -> None:
 
 
 @pytest.mark.parametrize("call", ["max_of(d, 9)", "min_of(e.a, 9)", 'max_of("a", "b")'])
-def test_max_of_accepts_numbers_and_times(endpoint: Endpoint, call: str) -> None:
-    """Texts and dynamics are errors."""
+def test_max_of_rejects_strings_and_dynamics(endpoint: Endpoint, call: str) -> None:
+    """``max_of`` and ``min_of`` reject string and dynamic arguments."""
     assert "SEM0219" in str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | extend x = {call}'))
 
 

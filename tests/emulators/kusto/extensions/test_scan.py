@@ -75,8 +75,8 @@ def test_documented_examples(endpoint: Endpoint, query: str, rows: list[list[Any
         ("range x from 1 to 3 step 1 | scan with (step s: x in (information_schema.tables);)", "Semantic error"),
     ],
 )
-def test_unsupported(endpoint: Endpoint, query: str, code: str) -> None:
-    """Invalid and unsupported scans are errors."""
+def test_unsupported_scans_are_rejected(endpoint: Endpoint, query: str, code: str) -> None:
+    """Invalid and unsupported scans are rejected."""
     assert code in str(endpoint.error(query))
 
 

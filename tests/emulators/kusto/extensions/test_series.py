@@ -43,7 +43,7 @@ def value(endpoint: Endpoint, expression: str) -> Any:
         ("series_add(dynamic({}), 1)", None),
     ],
 )
-def test_elements(endpoint: Endpoint, expression: str, expected: Any) -> None:
+def test_functions_compute_each_element(endpoint: Endpoint, expression: str, expected: Any) -> None:
     """Arithmetic works on elements and preserves integers; other elements than numbers have a null result."""
     assert value(endpoint, expression) == expected
 
@@ -81,7 +81,7 @@ def test_gaps_are_filled(endpoint: Endpoint, expression: str, expected: list[Any
         ("series_iir(dynamic([2,4]), dynamic([1]), dynamic([2]))", [1.0, 2.0]),
     ],
 )
-def test_filters(endpoint: Endpoint, expression: str, expected: list[float]) -> None:
+def test_filters_follow_their_formulas(endpoint: Endpoint, expression: str, expected: list[float]) -> None:
     """Filters follow the documented formulas; weights are normalised by default unless one is negative."""
     assert value(endpoint, expression) == pytest.approx(expected)
 
@@ -100,7 +100,7 @@ def test_statistics_are_columns(endpoint: Endpoint) -> None:
     assert table.raw_rows == [pytest.approx([2.0, 8, 87.0, 3, 32.8, 28.5036338535483, 812.457142857143])]
 
 
-def test_statistics_of_gaps(endpoint: Endpoint) -> None:
+def test_statistics_of_missing_elements_are_null(endpoint: Endpoint) -> None:
     """The statistics are null if an element is missing, unless missing elements are ignored."""
     query = "print s = series_stats_dynamic({}, {}) | project tostring(s.avg), tolong(s.len)"
     assert endpoint.rows(query.format("dynamic([1,null,3])", "false")) == [["", 3]]
@@ -121,7 +121,7 @@ def test_named_and_unnamed_results_of_a_regression(endpoint: Endpoint) -> None:
     assert len(endpoint.table(f"print y = {LINE} | extend (r, slope) = series_fit_line(y)").columns) == 3
 
 
-def test_a_decomposition(endpoint: Endpoint) -> None:
+def test_decomposition_into_season_and_trend(endpoint: Endpoint) -> None:
     """The decomposition consists of the medians of the phases, the trend and the residual."""
     query = "print x = dynamic([1,3,2,4,3,5]) | extend (b,s,t,r) = series_decompose(x, 2, 'avg') | project-away x"
     assert endpoint.rows(query) == [[[2.0, 4.0] * 3, [2.0, 4.0] * 3, [0.0] * 6, [-1.0, -1.0, 0.0, 0.0, 1.0, 1.0]]]
@@ -140,8 +140,8 @@ def test_a_decomposition(endpoint: Endpoint) -> None:
         ("series_fit_line(dynamic([1]))", "series_fit_line() without names"),
     ],
 )
-def test_unsupported(endpoint: Endpoint, expression: str, named: str) -> None:
-    """A function with undocumented details is an error that names it."""
+def test_unsupported_series_functions_are_rejected(endpoint: Endpoint, expression: str, named: str) -> None:
+    """The error about an unsupported series function names the function."""
     assert f"'{named}" in str(endpoint.error(f"print x0 = 1 | extend {expression}"))
 
 

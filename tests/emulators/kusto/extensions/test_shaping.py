@@ -85,7 +85,7 @@ TABLES: list[tuple[str, list[str], list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("query", "columns", "rows"), TABLES)
-def test_tables(endpoint: Endpoint, query: str, columns: list[str], rows: list[list[Any]]) -> None:
+def test_documented_tables(endpoint: Endpoint, query: str, columns: list[str], rows: list[list[Any]]) -> None:
     """Columns and rows equal the documented ones."""
     table = endpoint.table(query)
     assert [column.column_name for column in table.columns] == columns
@@ -171,6 +171,6 @@ def test_search_returns_the_table_name(endpoint: Endpoint) -> None:
         ),
     ],
 )
-def test_unsupported(endpoint: Endpoint, query: str, code: str) -> None:
-    """Unsupported constructs and internal tables are errors."""
+def test_unsupported_constructs_are_rejected(endpoint: Endpoint, query: str, code: str) -> None:
+    """Unsupported constructs and searches in internal tables are rejected."""
     assert code in str(endpoint.error(query))

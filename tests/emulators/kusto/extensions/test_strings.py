@@ -118,8 +118,8 @@ VALUES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
-def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function over texts returns the documented result."""
+def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A function over strings returns the documented result."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
     assert result == value
@@ -133,6 +133,6 @@ def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
         "print hash('x')",
     ],
 )
-def test_unsupported(endpoint: Endpoint, text: str) -> None:
-    """A construct with an undocumented result is an error that names it."""
+def test_unsupported_calls_are_rejected(endpoint: Endpoint, text: str) -> None:
+    """A call whose result is undocumented is rejected, and the error names the function."""
     assert endpoint.code(text) == "BadRequest_NotSupported"

@@ -160,8 +160,8 @@ def _build_fill_macro(name: str, parameters: str, bound: str, filled: str) -> st
 
     The body of the macro can use the elements ``x``, their numbers ``v``, the flags of missing elements ``m`` and the
     indexes of known elements ``k``. An element is missing if it equals the placeholder; with a null placeholder, nulls
-    are missing. Elements retain their original type, so the macro works on JSON values. It concatenates the runs between
-    known elements, which takes linear time.
+    are missing. Elements retain their original type, so the macro works on JSON values. It concatenates the runs
+    between known elements, which takes linear time.
     """
     return f"""CREATE OR REPLACE MACRO kql_{name}(series, missing{parameters}) AS list_transform(list_transform(
         list_transform([struct_pack(j := TRY_CAST(series AS JSON), p := kql_number(missing){bound})],

@@ -103,7 +103,7 @@ def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
         (f"{NUMBERS} | make-series sum(v) on x step 0", "the step of make-series must be above zero"),
         (f"{NUMBERS} | make-series sum(v) on x from 0 to 9999999 step 1", "at most 1048576 elements"),
         (f"{NUMBERS} | make-series sum(v) on x in range(1, 9, 2)", "not a multiple of the step"),
-        (f"{NUMBERS} | make-series sum(v) on x from v to 9 step 1", "make-series bounds that read columns"),
+        (f"{NUMBERS} | make-series sum(v) on x from v to 9 step 1", "make-series with bounds that refer to columns"),
         (f"{NUMBERS} | make-series sum(v) on x step 1 by in_other(g)", "in_other"),
     ],
 )

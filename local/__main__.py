@@ -14,8 +14,8 @@ from pathlib import Path
 import uvloop
 
 from local.errors import StartError
-from local.host.environment import load_local_settings
 from local.host.life_cycle import Host, HostOptions
+from local.host.triggers import load_local_settings
 from shared.observability import exporters
 from shared.observability.logs import configure
 from shared.settings import Settings

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import sqlite3
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 from emulators.durable import events, turns
@@ -11,14 +12,34 @@ from emulators.durable.clock import Clock
 from emulators.durable.functions import FunctionRunner
 from emulators.durable.ports import FunctionCallError, StopSignal
 from emulators.durable.records import Activity, OrchestrationStatus, PendingActivity
-from emulators.durable.settings import DurableSettings
 from emulators.durable.store import OrchestrationStore
 from shared.observability.logs import fields, get_logger
 
+DEFAULT_HUB = "TestHubName"
+"""Default of the extension for an app without a site name."""
+
+DEFAULT_CONCURRENCY = 10
 _LOGGER = get_logger("emulators.durable")
 _RETRY_SECONDS = 1.0
 _CANCEL_SECONDS = 1.0
 """Limits the wait for functions that ignore their cancellation."""
+
+
+@dataclass(frozen=True, slots=True)
+class DurableSettings:
+    """Task hub and concurrency limits.
+
+    Attributes:
+        hub: name of the task hub, part of management URLs.
+        max_activities: most activities that run concurrently.
+        max_orchestrators: most orchestrators that are replayed concurrently.
+        version: the version of an orchestration that is started without one.
+    """
+
+    hub: str = DEFAULT_HUB
+    max_activities: int = DEFAULT_CONCURRENCY
+    max_orchestrators: int = DEFAULT_CONCURRENCY
+    version: str | None = None
 
 
 class DurableEngine:

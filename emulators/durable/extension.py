@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulators.durable.clock import SystemClock
-from emulators.durable.engine import DurableEngine
+from emulators.durable.engine import DurableEngine, DurableSettings
 from emulators.durable.functions import app_functions_from
 from emulators.durable.management import Management
 from emulators.durable.management_urls import ManagementUrls, load_system_key
@@ -19,7 +19,6 @@ from emulators.durable.ports import (
     StopSignal,
     WriteCheck,
 )
-from emulators.durable.settings import DurableSettings
 from emulators.durable.store import SCHEMA, OrchestrationStore
 from emulators.durable.webhooks import Webhooks
 from shared.observability.logs import get_logger

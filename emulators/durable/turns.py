@@ -6,17 +6,19 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from emulators.durable import actions, events, progress
+from emulators.durable import actions, events, records
 from emulators.durable.actions import Action, ActionType
 from emulators.durable.events import Event, EventType
-from emulators.durable.progress import OrchestrationProgress, RetryState, ScheduledAction
 from emulators.durable.records import (
     Activity,
     MessageKind,
     NewInstance,
     OrchestrationMessage,
+    OrchestrationProgress,
     OrchestrationStatus,
     Parent,
+    RetryState,
+    ScheduledAction,
     TurnInput,
 )
 from shared.timestamps import parse_rfc3339, rfc3339
@@ -98,7 +100,7 @@ class _TurnRunner:
         self._start = work.instance.start
         self._known = known
         self._now = now
-        self._progress = progress.load(work.progress)
+        self._progress = records.load_progress(work.progress)
         self._new: list[Event] = []
         self._turn = Turn([], self._progress)
 

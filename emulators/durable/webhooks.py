@@ -1,23 +1,126 @@
 """HTTP API of the Durable Task extension, for permitted callers with the system key."""
 
+import base64
+import binascii
 import hmac
 import json
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from emulators.durable import status_documents, webhook_requests
-from emulators.durable.management import Management
+from emulators.durable.events import history_document, status_document
+from emulators.durable.management import InstanceFilter, Management
 from emulators.durable.management_urls import PREFIX, ManagementUrls
 from emulators.durable.ports import RequestCheck
-from emulators.durable.records import Instance, NewInstance, OrchestrationStatus, new_id
+from emulators.durable.records import (
+    Instance,
+    NewInstance,
+    OrchestrationStatus,
+    new_id,
+)
 from emulators.durable.turns import FunctionNames, unknown_function_message
-from emulators.durable.webhook_requests import WebhookRequest
 from shared.errors import Kind, WorkspaceError
 
+TOKEN = "x-ms-continuation-token"  # noqa: S105  the name of a header
+"""Identifies the start of the next page of a list."""
+
+_MIN_SECONDS, _MAX_SECONDS = 0.01, 230.0
+_PAGE_SIZE, _MAX_PAGE_SIZE, _MAX_DIGITS = 100, 1_000, 10
 _NAMED_SEGMENTS, _EVENT_SEGMENTS = 3, 4
 _NO_REWIND = "The local host cannot rewind orchestrations; restart the instance instead."
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookRequest:
+    """Request with a valid system key.
+
+    Attributes:
+        method: the HTTP method.
+        segments: the decoded path below the API.
+        query: query parameters; the last value of repeated ones.
+        headers: by name in lower case.
+        body: as sent.
+    """
+
+    method: str
+    segments: list[str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def normalize_json(body: bytes) -> str | None:
+    """Return a body as JSON text, None if it is not JSON."""
+    try:
+        return json.dumps(json.loads(body, parse_constant=_reject_constant))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _reject_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def parse_seconds(call: WebhookRequest, name: str) -> float | None:
+    """Return a parameter in seconds, limited to the supported range; None if it is missing or not a number."""
+    try:
+        given = float(call.query.get(name, ""))
+    except ValueError:
+        return None
+    return min(max(given, _MIN_SECONDS), _MAX_SECONDS) if math.isfinite(given) else None
+
+
+def parse_page_size(call: WebhookRequest) -> int:
+    """Return the number of instances in a page."""
+    given = call.query.get("top", "")
+    is_valid = given.isdecimal() and len(given) < _MAX_DIGITS and int(given) > 0
+    return min(int(given), _MAX_PAGE_SIZE) if is_valid else _PAGE_SIZE
+
+
+def is_true(call: WebhookRequest, name: str) -> bool:
+    """Return whether a parameter is ``true``."""
+    return call.query.get(name, "").lower() == "true"
+
+
+def wants_input(call: WebhookRequest) -> bool:
+    """Return whether the status includes inputs, which is the default."""
+    return call.query.get("showInput", "").lower() != "false"
+
+
+def parse_filter(call: WebhookRequest) -> InstanceFilter:
+    """Return the conditions of a query; invalid ones are ignored, as in the extension."""
+    named = {status.lower(): status for status in OrchestrationStatus}
+    given = call.query.get("runtimeStatus", "").split(",")
+    return InstanceFilter(
+        created_from=_instant(call.query.get("createdTimeFrom", "")),
+        created_to=_instant(call.query.get("createdTimeTo", "")),
+        statuses=[named[name.strip().lower()] for name in given if name.strip().lower() in named],
+        prefix=call.query.get("instanceIdPrefix", ""),
+    )
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        instant = datetime.fromisoformat(text)
+        return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def build_token(last: str) -> str:
+    """Return the continuation token for the page after an instance."""
+    return base64.urlsafe_b64encode(last.encode()).decode()
+
+
+def read_token(token: str) -> str | None:
+    """Return the instance id in a token, an empty id for an empty token, None for an invalid token."""
+    try:
+        return base64.b64decode(token, altchars=b"-_", validate=True).decode()
+    except (ValueError, binascii.Error):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +195,7 @@ class Webhooks:
         if name not in self._names.orchestrators:
             message = unknown_function_message(name, "orchestrator")
             return WebhookReply(400, {"Message": message, "ExceptionMessage": message})
-        given = webhook_requests.normalize_json(request.body)
+        given = normalize_json(request.body)
         if given is None and request.body.strip():
             return _invalid_json()
         instance = request.segments[2] if len(request.segments) == _NAMED_SEGMENTS else new_id()
@@ -106,15 +209,15 @@ class Webhooks:
     async def _started_reply(self, instance: str, request: WebhookRequest) -> WebhookReply:
         """Return an instance's URLs, or its result if the caller waits and it ends in time."""
         seconds, pause = (
-            webhook_requests.parse_seconds(request, "timeout"),
-            webhook_requests.parse_seconds(request, "pollingInterval"),
+            parse_seconds(request, "timeout"),
+            parse_seconds(request, "pollingInterval"),
         )
         if seconds is not None and pause is not None:
             found = await self._management.wait(instance, seconds, pause)
             if found is not None and found.status is OrchestrationStatus.COMPLETED:
-                return WebhookReply(200, status_documents.status_document(found, show_input=False)["output"])
+                return WebhookReply(200, status_document(found, show_input=False)["output"])
             if found is not None:
-                return WebhookReply(200, status_documents.status_document(found, show_input=True))
+                return WebhookReply(200, status_document(found, show_input=True))
         return self._accepted_reply(instance)
 
     def _accepted_reply(self, instance: str) -> WebhookReply:
@@ -130,36 +233,25 @@ class Webhooks:
         if not found.status.ended:
             location = self._urls.management(request.segments[1])["statusQueryGetUri"]
             return WebhookReply(202, document, {"Location": location, "Retry-After": "5"})
-        failed = found.status is OrchestrationStatus.FAILED and webhook_requests.is_true(
-            request, "returnInternalServerErrorOnFailure"
-        )
+        failed = found.status is OrchestrationStatus.FAILED and is_true(request, "returnInternalServerErrorOnFailure")
         return WebhookReply(500 if failed else 200, document)
 
     async def _document(self, found: Instance, request: WebhookRequest) -> dict[str, Any]:
         history = None
-        if webhook_requests.is_true(request, "showHistory"):
+        if is_true(request, "showHistory"):
             texts = await self._management.history(found.start.instance)
-            history = status_documents.history_document(
-                texts, show_output=webhook_requests.is_true(request, "showHistoryOutput")
-            )
-        return status_documents.status_document(
-            found, show_input=webhook_requests.wants_input(request), history=history
-        )
+            history = history_document(texts, show_output=is_true(request, "showHistoryOutput"))
+        return status_document(found, show_input=wants_input(request), history=history)
 
     async def _list(self, request: WebhookRequest) -> WebhookReply:
-        limit = webhook_requests.parse_page_size(request)
-        after = webhook_requests.read_token(request.headers.get(webhook_requests.TOKEN, ""))
+        limit = parse_page_size(request)
+        after = read_token(request.headers.get(TOKEN, ""))
         if after is None:
-            return WebhookReply(
-                400, {"Message": f"The {webhook_requests.TOKEN} is not a continuation token of this host."}
-            )
-        found = await self._management.page(webhook_requests.parse_filter(request), after, limit + 1)
-        shown = [
-            status_documents.status_document(instance, show_input=webhook_requests.wants_input(request))
-            for instance in found[:limit]
-        ]
-        token = webhook_requests.build_token(found[limit - 1].start.instance) if len(found) > limit else ""
-        return WebhookReply(200, shown, {webhook_requests.TOKEN: token} if token else {})
+            return WebhookReply(400, {"Message": f"The {TOKEN} is not a continuation token of this host."})
+        found = await self._management.page(parse_filter(request), after, limit + 1)
+        shown = [status_document(instance, show_input=wants_input(request)) for instance in found[:limit]]
+        token = build_token(found[limit - 1].start.instance) if len(found) > limit else ""
+        return WebhookReply(200, shown, {TOKEN: token} if token else {})
 
     async def _run_operation(self, request: WebhookRequest) -> WebhookReply:
         instance, reason = request.segments[1], request.query.get("reason")
@@ -187,7 +279,7 @@ class Webhooks:
     async def _raise(self, request: WebhookRequest) -> WebhookReply:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return WebhookReply(400, {"Message": "Only application/json request content is supported"})
-        data = webhook_requests.normalize_json(request.body)
+        data = normalize_json(request.body)
         if data is None:
             return _invalid_json()
         return _change_reply(await self._management.raise_event(request.segments[1], request.segments[3], data))
@@ -202,7 +294,7 @@ class Webhooks:
         return WebhookReply(200, {"instancesDeleted": 1})
 
     async def _purge_all(self, request: WebhookRequest) -> WebhookReply:
-        which = webhook_requests.parse_filter(request)
+        which = parse_filter(request)
         if which.created_from is None:
             return WebhookReply(400, "Please provide value for 'createdTimeFrom' parameter.")
         deleted = await self._management.purge_all(which)

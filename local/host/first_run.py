@@ -1,4 +1,7 @@
-"""First start of the local host: seeds the workspace and issues an API key to each team member."""
+"""First start of the local host: seeds the workspace and issues an API key to each team member.
+
+It is a module of its own because it loads the app's services, which a host without a workspace document never needs.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""Child process of the Kusto emulator: start, restart after a crash, stop with the host."""
+"""Child process of the Kusto emulator: start, restart after a crash, stop with the host.
+
+It is a module of its own because the supervision of a process has its own states and is tested without a host.
+"""
 
 import asyncio
 import contextlib

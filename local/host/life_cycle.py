@@ -1,4 +1,7 @@
-"""Life cycle of the host: start, serve, drain, stop."""
+"""Life cycle of the host: start, serve, drain, stop.
+
+It is separate from the command, which reads options and settings and prints the addresses.
+"""
 
 import asyncio
 import contextlib
@@ -17,17 +20,22 @@ from typing import Any
 from emulators.durable.extension import uses_durable_functions
 from local.errors import StartError
 from local.host import worker
-from local.host.durable_functions import LocalDurableExtension, bind_clients, create_extension
-from local.host.environment import HostJson, read_host_json
 from local.host.event_hubs import PartitionLoop
 from local.host.hub_access import HubAccess
 from local.host.kusto_process import KustoProcess
-from local.host.live_replay import HubProgress, ReplayPrelude
-from local.host.live_stream import LiveStreamGateway, access_key
+from local.host.live_stream import HubProgress, LiveStreamGateway, ReplayPrelude, access_key
 from local.host.running_hosts import claim_data_dir, record_host
 from local.host.shutdown import ShutdownSignal
 from local.host.timers import Timer, TimerStatusFile
-from local.host.triggers import Triggers, sort_functions
+from local.host.triggers import (
+    HostJson,
+    LocalDurableExtension,
+    Triggers,
+    bind_clients,
+    create_extension,
+    read_host_json,
+    sort_functions,
+)
 from local.http_server.admin import Admin
 from local.http_server.application import HttpApp
 from local.http_server.files import Files

@@ -1,25 +1,153 @@
-"""Functions of an app by trigger: routes, timers and event hubs, with resolved app settings."""
+"""Configuration of an app: local settings, host.json, and functions by trigger with resolved settings."""
 
+import json
 import os
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
+from emulators.durable.engine import DurableSettings
+from emulators.durable.extension import DurableExtension, HostPorts
+from emulators.durable.ports import FunctionCallError
 from local.errors import StartError
-from local.host.environment import HostJson, resolve_settings
 from local.host.event_hubs import DEFAULT_GROUP, EventHubSetting
+from local.host.shutdown import ShutdownSignal
 from local.host.timers import TimerSetting
-from local.host.worker import LoadedFunction
+from local.host.worker import FunctionFailed, LoadedFunction, invoke
+from local.host.worker_protocol import TypedData
+from local.http_server.admin import is_local_request
 from local.http_server.routes import RouteTable
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.backends.embedded.sqlite_checks import check_write_lock
 from shared.background.schedules import Schedule
 from shared.observability.logs import fields, get_logger
 from shared.telemetry.models import IMPULSES_HUB
 
+_REFERENCE = re.compile(r"%([^%]+)%")
+_DEFAULT_PREFIX = "api"
+_DEFAULT_BATCH = 100
+type LocalDurableExtension = DurableExtension[LoadedFunction]
 _LOGGER = get_logger("local.triggers")
 _OTHER_READERS = {IMPULSES_HUB: frozenset({"adx"})}
 """Consumer groups that do not belong to functions: the query table."""
 
 _COLLECT_SECONDS = {(IMPULSES_HUB, "archive"): 1.0}
 """Wait after partial batches, for consumer groups with a high cost per batch: the archive writes files."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostJson:
+    """Settings of host.json that this host supports.
+
+    Attributes:
+        route_prefix: prefix of every route; ``api`` by default.
+        max_event_batch_size: most events in an Event Hub batch; 100 by default.
+        durable: settings of Durable Functions.
+    """
+
+    route_prefix: str
+    max_event_batch_size: int
+    durable: DurableSettings = field(default_factory=DurableSettings)
+
+
+def read_host_json(folder: Path) -> HostJson:
+    """Return the host settings of an app's folder; defaults without a host.json.
+
+    Raises:
+        StartError: the file is not a JSON object.
+    """
+    extensions = _read_object(folder / "host.json").get("extensions", {})
+    return HostJson(
+        route_prefix=str(extensions.get("http", {}).get("routePrefix", _DEFAULT_PREFIX)),
+        max_event_batch_size=int(extensions.get("eventHubs", {}).get("maxEventBatchSize", _DEFAULT_BATCH)),
+        durable=_durable(extensions.get("durableTask", {})),
+    )
+
+
+def _durable(section: Mapping[str, Any]) -> DurableSettings:
+    default = DurableSettings()
+    settings = DurableSettings(
+        hub=resolve_settings(str(section.get("hubName", default.hub))),
+        max_activities=int(section.get("maxConcurrentActivityFunctions", default.max_activities)),
+        max_orchestrators=int(section.get("maxConcurrentOrchestratorFunctions", default.max_orchestrators)),
+        version=section.get("defaultVersion"),
+    )
+    if min(settings.max_activities, settings.max_orchestrators) < 1:
+        raise StartError(
+            "host.json: maxConcurrentActivityFunctions and maxConcurrentOrchestratorFunctions must be at least 1"
+        )
+    return settings
+
+
+def load_local_settings(folder: Path) -> None:
+    """Set the ``Values`` of local.settings.json in the environment; existing variables have priority.
+
+    Raises:
+        StartError: the file is not a JSON object.
+    """
+    for name, value in _read_object(folder / "local.settings.json").get("Values", {}).items():
+        os.environ.setdefault(name, str(value))
+
+
+def resolve_settings(text: str) -> str:
+    """Return the text of a binding with every ``%SETTING%`` replaced by its app setting.
+
+    Raises:
+        StartError: the setting does not exist.
+    """
+    return _REFERENCE.sub(_setting, text)
+
+
+def _setting(reference: re.Match[str]) -> str:
+    try:
+        return os.environ[reference[1]]
+    except KeyError:
+        raise StartError(f"a binding refers to the app setting {reference[1]}, which is not set") from None
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise StartError(f"{path} is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise StartError(f"{path} is not a JSON object")
+    return document
+
+
+async def invoke_with_text(function: LoadedFunction, text: str, /) -> str | None:
+    """Call a function with a text through the worker library.
+
+    Raises:
+        emulators.durable.ports.FunctionCallError: the function raised an exception.
+    """
+    try:
+        result = await invoke(function, TypedData(string=text))
+    except FunctionFailed as failure:
+        raise FunctionCallError(str(failure), failure.stack_trace) from None
+    return None if result is None else str(result.value)
+
+
+def create_extension(
+    functions: Iterable[LoadedFunction],
+    data_dir: Path,
+    origin: str,
+    settings: DurableSettings,
+    stopping: ShutdownSignal,
+) -> LocalDurableExtension:
+    """Return the Durable Task emulator over the host's functions and data directory."""
+    ports = HostPorts(invoke_with_text, SqliteDatabase, check_write_lock, is_local_request)
+    return DurableExtension(functions, ports, data_dir, origin, settings, stopping)
+
+
+def bind_clients(extension: LocalDurableExtension, function: LoadedFunction) -> LoadedFunction:
+    """Return a function with the values of its durable client bindings."""
+    values = {name: TypedData(string=text) for name, text in extension.client_bindings(function).items()}
+    return replace(function, inputs=values) if values else function
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from local.host.worker import LoadedFunction
-from local.http_server.authority import is_loopback_host
+from local.http_server.request_head import is_loopback_host
 from shared.errors import Kind, WorkspaceError, invalid
 
 _FUNCTIONS = "/admin/functions/"

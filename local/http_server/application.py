@@ -15,9 +15,9 @@ from emulators.durable.webhooks import WebhookReply, Webhooks
 from local.host.worker import FunctionFailed, invoke
 from local.host.worker_protocol import RpcHttp, TypedData
 from local.http_server.admin import Admin
-from local.http_server.authority import check_host, check_target
 from local.http_server.error_replies import error_reply, request_id
 from local.http_server.files import Files
+from local.http_server.request_head import check_host, check_target
 from local.http_server.routes import RouteMatch, RouteTable
 from local.sign_in.exchange import PATH as SIGN_IN
 from local.sign_in.exchange import SignInExchange

@@ -1,4 +1,7 @@
-"""Connections of callers, with limits on their number and on the time for a request."""
+"""Connections of callers, with limits on their number and on the time for a request.
+
+It is the only module that depends on the internals of uvicorn's HTTP protocol.
+"""
 
 import asyncio
 import resource
@@ -11,7 +14,6 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from local.http_server.authority import split_target
 from local.http_server.error_replies import (
     RawHeaders,
     check_protocol,
@@ -21,7 +23,7 @@ from local.http_server.error_replies import (
     serialize_reply,
     timeout_reply,
 )
-from local.http_server.head_limits import HeadSizeCounter
+from local.http_server.request_head import HeadSizeCounter, split_target
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
 from shared.observability.logs import fields, get_logger

@@ -1,4 +1,7 @@
-"""HTTP server of the local host: uvicorn without signal handlers, and its socket."""
+"""HTTP server of the local host: uvicorn without signal handlers, and its socket.
+
+It serves any ASGI application, so that the emulators' tests and the benchmarks use it without a host.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,7 @@
-"""Telemetry client that retries while the service is unavailable."""
+"""Telemetry client that retries while the service is unavailable.
+
+It knows neither the files nor the options of the command that sends the rows.
+"""
 
 import asyncio
 import random

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from emulators.durable import turns
+from emulators.durable.engine import DurableSettings
 from emulators.durable.management_urls import load_system_key
-from emulators.durable.settings import DurableSettings
 from tests.emulators.durable.hosts import DurableHost
 from tests.emulators.durable.worlds import World
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from emulators.durable.engine import DurableSettings
 from emulators.durable.management import InstanceFilter
-from emulators.durable.settings import DurableSettings
 from tests.emulators.durable import programs
 from tests.emulators.durable.worlds import World
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from azure.durable_functions import Orchestrator
 
-from emulators.durable import status_documents
-from emulators.durable.engine import DurableEngine
+from emulators.durable.engine import DurableEngine, DurableSettings
+from emulators.durable.events import history_document, status_document
 from emulators.durable.management import Management
 from emulators.durable.ports import FunctionCallError
 from emulators.durable.records import NewInstance, new_id
-from emulators.durable.settings import DurableSettings
 from emulators.durable.store import SCHEMA, OrchestrationStore
 from emulators.durable.turns import FunctionNames, OrchestratorFailed
 from local.host.shutdown import ShutdownSignal
@@ -129,8 +128,8 @@ class World:
         """Return the status document."""
         found = await self.management.find(instance)
         assert found is not None
-        history = status_documents.history_document(await self.management.history(instance), show_output=True)
-        return status_documents.status_document(found, show_input=True, history=history)
+        history = history_document(await self.management.history(instance), show_output=True)
+        return status_document(found, show_input=True, history=history)
 
     async def until(self, condition: Callable[[], Awaitable[bool]], *, tick: float = 0.0) -> None:
         """Wait until a condition is true; advance the clock before each check."""

@@ -1,0 +1,53 @@
+"""Derive the package ``oi._sync`` from ``oi._async``; ``--check`` only compares them.
+
+The asyncio client is the source: its words for waiting are removed. ``waiting.py`` is written by hand on both sides.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).parent.parent / "src" / "oi" / "_async"
+TARGET = SOURCE.parent / "_sync"
+WRITTEN_BY_HAND = frozenset({"waiting.py"})
+_WORDS = (
+    (r"\(await ([^()]*(?:\([^()]*\))?[^()]*)\)\.", r"\1."),
+    (r"\bawait ", ""),
+    (r"\basync (def|with|for)\b", r"\1"),
+    (r"\basynccontextmanager\b", "contextmanager"),
+    (r"\b__a(enter|exit|iter|next)__\b", r"__\1__"),
+    (r"\ba(close|read|iter_bytes)\b", r"\1"),
+    (r"\bAsync([A-Z])", r"\1"),
+    (r"\boi\._async\b", "oi._sync"),
+    (r"\bwebsockets\.asyncio\.", "websockets.sync."),
+)
+
+
+def convert(text: str) -> str:
+    """Convert a module of the asyncio client, and format the result."""
+    for pattern, replacement in _WORDS:
+        text = re.sub(pattern, replacement, text)
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET / "module.py"), "-"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def main(arguments: list[str]) -> int:
+    """Write the package, or compare it; return 1 if a compared module differs."""
+    stale = []
+    for path in sorted(SOURCE.glob("*.py")):
+        if path.name in WRITTEN_BY_HAND:
+            continue
+        text, target = convert(path.read_text(encoding="utf-8")), TARGET / path.name
+        if path.name == "__init__.py":
+            text = '"""Client without asyncio, derived from ``oi._async`` by scripts/make_sync.py."""\n'
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            stale.append(path.name)
+            if "--check" not in arguments:
+                target.write_text(text, encoding="utf-8")
+    print("\n".join(stale) if stale else "oi._sync is up to date")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

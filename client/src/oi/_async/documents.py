@@ -1,0 +1,91 @@
+"""JSON documents in the tables (Cosmos DB containers) that the workspace makes available through the API."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from oi._async.transport import AsyncTransport
+
+
+class AsyncDocuments:
+    """JSON documents of one table."""
+
+    def __init__(self, transport: AsyncTransport, store: str, database: str, table: str) -> None:
+        self._transport = transport
+        names = [quote(each, safe="") for each in (store, database, table)]
+        self._route = "/oi-api/data-stores/{}/databases/{}/tables/{}".format(*names)
+
+    async def list(
+        self, *, partition_key: str | None = None, limit: int | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield the documents of the table, page by page.
+
+        Args:
+            partition_key: key of the only partition to read; all partitions if omitted.
+            limit: maximum number of documents in one request, at most 1,000.
+        """
+        token: str | None = None
+        while True:
+            parameters = {"partitionKey": partition_key, "limit": limit, "continuationToken": token}
+            page = await self._transport.get_json(self._route, parameters)
+            for document in page["documents"]:
+                yield document
+            token = page["continuationToken"]
+            if token is None:
+                return
+
+    async def read(self, document_id: str, *, partition_key: str | None = None) -> dict[str, Any]:
+        """Return a document.
+
+        Args:
+            document_id: id of the document.
+            partition_key: partition key of the document; required unless the table is partitioned by ``/id``.
+        """
+        document: dict[str, Any] = await self._transport.get_json(
+            self._build_path(document_id), {"partitionKey": partition_key}
+        )
+        return document
+
+    async def create(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a document and return the stored document, which contains its id.
+
+        Raises:
+            ConflictError: a document with this id exists.
+        """
+        created: dict[str, Any] = (await self._transport.request("POST", self._route, json=document)).json()
+        return created
+
+    async def replace(
+        self, document: Mapping[str, Any], *, partition_key: str | None = None, etag: str | None = None
+    ) -> dict[str, Any]:
+        """Replace the stored document that has the same ``id`` as the new document.
+
+        Args:
+            document: the new document, including its ``id``.
+            partition_key: partition key of the document; if omitted, it is read from the document.
+            etag: replace the document only if the stored version still has this ETag.
+
+        Raises:
+            PreconditionFailedError: the stored document no longer has this ETag, because it was changed.
+        """
+        response = await self._transport.request(
+            "PUT",
+            self._build_path(str(document["id"])),
+            params={"partitionKey": partition_key},
+            json=document,
+            headers={} if etag is None else {"If-Match": etag},
+        )
+        replaced: dict[str, Any] = response.json()
+        return replaced
+
+    async def delete(self, document_id: str, *, partition_key: str | None = None, etag: str | None = None) -> None:
+        """Delete a document; the arguments are those of :meth:`read`, and `etag` is that of :meth:`replace`."""
+        await self._transport.request(
+            "DELETE",
+            self._build_path(document_id),
+            params={"partitionKey": partition_key},
+            headers={} if etag is None else {"If-Match": etag},
+        )
+
+    def _build_path(self, document_id: str) -> str:
+        return f"{self._route}/{quote(document_id, safe='')}"

@@ -1,0 +1,147 @@
+"""Downloads: jobs of the service that convert stored telemetry to files."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urljoin
+
+from oi._async.transport import AsyncTransport
+from oi._async.waiting import sleep
+from oi.errors import ApiError
+from oi.instants import format_instant
+
+_ROUTE = "/oi-api/downloads"
+_ENDED = frozenset({"completed", "failed", "cancelled"})
+_POLL_SECONDS = 1.0
+
+
+class AsyncDownloads:
+    """Starts downloads of stored telemetry for the caller."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def connection(
+        self,
+        lookup: str,
+        *,
+        start: datetime | str,
+        end: datetime | str,
+        format: str = "csv",  # noqa: A002  as the service
+    ) -> "AsyncDownload":
+        """Start a download of the telemetry of one data connection.
+
+        Args:
+            lookup: short name of the connection in URLs.
+            start: start of the time range, inclusive.
+            end: end of the time range, exclusive.
+            format: format of the files: ``csv``, ``jsonl`` or ``parquet``.
+        """
+        return await self._start(f"data-connections/{quote(lookup, safe='')}", start, end, format)
+
+    async def surface(
+        self,
+        lookup: str,
+        *,
+        start: datetime | str,
+        end: datetime | str,
+        format: str = "csv",  # noqa: A002  as the service
+    ) -> "AsyncDownload":
+        """Start a download of the telemetry of a surface (group of connections); arguments as :meth:`connection`."""
+        return await self._start(f"surfaces/{quote(lookup, safe='')}", start, end, format)
+
+    async def _start(self, path: str, start: datetime | str, end: datetime | str, form: str) -> "AsyncDownload":
+        body = {"format": form, "dateRange": {"start": format_instant(start), "end": format_instant(end)}}
+        response = await self._transport.request("POST", f"{_ROUTE}/{path}", json=body, appends=True)
+        return AsyncDownload(self._transport, response.json())
+
+
+class AsyncDownload:
+    """Download that the service has started.
+
+    Attributes:
+        job: last known state of the download job, as the service returned it.
+    """
+
+    def __init__(self, transport: AsyncTransport, job: dict[str, Any]) -> None:
+        self._transport = transport
+        self.job = job
+
+    async def refresh(self) -> dict[str, Any]:
+        """Request the current state of the download job, with new links to its files, and return the state."""
+        self.job = await self._transport.get_json(f"{_ROUTE}/{self.job['downloadId']}")
+        return self.job
+
+    async def wait(self, *, on_progress: Callable[[Mapping[str, Any]], None] | None = None) -> dict[str, Any]:
+        """Wait until the download job has completed; return its final state.
+
+        Args:
+            on_progress: called with the state of the job after each request for the state.
+
+        Raises:
+            ApiError: the job failed or was cancelled.
+        """
+        while True:
+            job = await self.refresh()
+            if on_progress is not None:
+                on_progress(job)
+            if job["status"] in _ENDED:
+                break
+            await sleep(_POLL_SECONDS)
+        if job["status"] != "completed":
+            raise _build_error(job)
+        return job
+
+    async def cancel(self) -> None:
+        """Cancel the download job."""
+        await self._transport.request("DELETE", f"{_ROUTE}/{self.job['downloadId']}")
+
+    async def save(self, folder: Path | str) -> list[Path]:
+        """Wait until the download job has completed, and save its files; return the paths of the files.
+
+        A file gets its final name only after its SHA-256 has been verified.
+
+        Args:
+            folder: folder for the files, created if it is missing.
+
+        Raises:
+            ApiError: as :meth:`wait`.
+            ValueError: the content of a file does not match the SHA-256 that the service states.
+        """
+        job = await self.wait()
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        return [await self._save_file(file, target) for file in job["files"]]
+
+    async def _save_file(self, file: Mapping[str, Any], folder: Path) -> Path:
+        url = urljoin(f"{self._transport.url}/", file["url"])
+        path = folder / _choose_name(file, self.job["format"])
+        partial = path.with_name(f"{path.name}.part")
+        digest = hashlib.sha256()
+        async with self._transport.open_link(url) as response:
+            with partial.open("wb") as output:
+                async for part in response.aiter_bytes():
+                    digest.update(part)
+                    output.write(part)
+        if digest.hexdigest() != file["sha256"]:
+            partial.unlink()
+            raise ValueError(f"{path.name}: the content does not match its SHA-256; start the download again")
+        partial.replace(path)
+        return path
+
+
+def _build_error(job: Mapping[str, Any]) -> ApiError:
+    """Build the error for a download job that failed or was cancelled; the service's reason may begin with a code."""
+    reason = str(job.get("error") or f"The download is {job['status']}.")
+    code, found, detail = reason.partition(": ")
+    if found and code.isupper() and code.replace("_", "").isalpha():
+        return ApiError(0, code, detail)
+    return ApiError(0, "", reason)
+
+
+def _choose_name(file: Mapping[str, Any], form: str) -> str:
+    """Return the name under which a part is saved: the last path segment of its link, which is unique within a job."""
+    name = Path(file["url"].partition("?")[0]).name
+    return name if "." in name else f"{file['connection']}-{file['sha256'][:8]}.{form}"

@@ -1,0 +1,187 @@
+"""Items that administrators define: team members, connections, surfaces (groups of connections), alerts, webhooks."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from oi._async.transport import AsyncTransport
+
+if TYPE_CHECKING:
+    from oi.models import AlertDescription, WebhookDelivery, WebhookWithSecret
+
+
+class AsyncItems:
+    """Reads and changes the items of one kind, for instance all data connections.
+
+    Args:
+        transport: sends the requests.
+        route: URL path of the list of items; the path of an item is the list's path and the item's key.
+        member: name of the JSON property that contains the items in the reply with the list.
+    """
+
+    def __init__(self, transport: AsyncTransport, route: str, member: str) -> None:
+        self._transport = transport
+        self._route = route
+        self._member = member
+
+    async def list(self) -> Sequence[dict[str, Any]]:
+        """Return all items of this kind."""
+        found: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while True:
+            page = await self._transport.get_json(self._route, {"cursor": cursor} if cursor else None)
+            found += page[self._member]
+            cursor = page.get("cursor")
+            if not cursor:
+                return found
+
+    async def get(self, key: str) -> tuple[dict[str, Any], str]:
+        """Return an item and its ETag.
+
+        Raises:
+            NotFoundError: no item has this key.
+        """
+        response = await self._transport.request("GET", self._build_path(key))
+        return response.json(), response.headers.get("etag", "")
+
+    async def put(
+        self, key: str, item: Mapping[str, Any], *, etag: str | None = None, create_only: bool = False
+    ) -> dict[str, Any]:
+        """Create or replace an item; return the stored item.
+
+        Args:
+            key: id or short name (lookup) of the item in URLs.
+            item: JSON properties of the item.
+            etag: replace the item only if the stored version still has this ETag.
+            create_only: raise an error if the item exists.
+
+        Raises:
+            PreconditionFailedError: the stored item no longer has this ETag, or the item exists already
+                (`create_only`).
+        """
+        headers = {} if etag is None else {"If-Match": etag}
+        if create_only:
+            headers["If-None-Match"] = "*"
+        response = await self._transport.request("PUT", self._build_path(key), json=item, headers=headers)
+        stored: dict[str, Any] = response.json()
+        return stored
+
+    async def delete(self, key: str, *, etag: str | None = None) -> None:
+        """Delete an item. With an ETag, delete it only if the stored version still has this ETag.
+
+        Raises:
+            ConflictError: other items refer to the item.
+        """
+        headers = {} if etag is None else {"If-Match": etag}
+        await self._transport.request("DELETE", self._build_path(key), headers=headers)
+
+    def _build_path(self, key: str) -> str:
+        return f"{self._route}/{quote(key, safe='')}"
+
+
+class AsyncAlerts:
+    """Lists and acknowledges alerts; the attribute ``rules`` manages the alert rules, which raise the alerts."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+        self.rules = AsyncItems(transport, "/oi-api/alert-rules", "rules")
+
+    async def list(
+        self, *, state: str | None = None, severity: str | None = None, surface: str | None = None
+    ) -> Sequence["AlertDescription"]:
+        """Return alerts, optionally only those of one state, severity or surface (group of connections)."""
+        filters = {"state": state, "severity": severity, "surface": surface}
+        found: list[AlertDescription] = []
+        cursor: str | None = None
+        while True:
+            page = await self._transport.get_json("/oi-api/alerts", {**filters, "cursor": cursor})
+            found += page["alerts"]
+            cursor = page.get("cursor")
+            if not cursor:
+                return found
+
+    async def acknowledge(self, alert_id: str, comment: str | None = None) -> "AlertDescription":
+        """Acknowledge an alert; return the acknowledged alert.
+
+        Raises:
+            ConflictError: the alert is resolved.
+        """
+        body = {} if comment is None else {"comment": comment}
+        path = f"/oi-api/alerts/{quote(alert_id, safe='')}/acknowledge"
+        alert: AlertDescription = (await self._transport.request("POST", path, json=body, appends=True)).json()
+        return alert
+
+
+class AsyncWebhooks:
+    """Manages the workspace's webhooks, which send events to https addresses."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+        self._items = AsyncItems(transport, _WEBHOOKS, "webhooks")
+
+    async def list(self) -> Sequence[dict[str, Any]]:
+        """Return all webhooks, without their secrets."""
+        return await self._items.list()
+
+    async def get(self, webhook_id: str) -> tuple[dict[str, Any], str]:
+        """Return a webhook without its secret, and its ETag.
+
+        Raises:
+            NotFoundError: there is no such webhook.
+        """
+        return await self._items.get(webhook_id)
+
+    async def put(self, webhook_id: str, definition: Mapping[str, Any], *, etag: str | None = None) -> dict[str, Any]:
+        """Replace the definition of a webhook, whose secret remains the same; return the stored webhook.
+
+        Args:
+            webhook_id: id of the webhook.
+            definition: ``url`` and ``eventTypes``, and the optional properties of :meth:`create`.
+            etag: ETag from :meth:`get`; the webhook is then replaced only if it still has this ETag.
+
+        Raises:
+            PreconditionFailedError: the webhook was changed, and no longer has this ETag.
+        """
+        return await self._items.put(webhook_id, definition, etag=etag)
+
+    async def create(self, url: str, event_types: Sequence[str], **members: Any) -> "WebhookWithSecret":
+        """Create a webhook; return the webhook with its ``secret``, which no later reply contains.
+
+        Args:
+            url: https address that receives the events.
+            event_types: types of the events to send, for instance ``alert.firing``.
+            members: optional properties of the webhook: ``format``, ``description``, ``filter``, ``enabled``.
+        """
+        body = {"url": url, "eventTypes": list(event_types), **members}
+        webhook: WebhookWithSecret = (await self._transport.request("POST", _WEBHOOKS, json=body, appends=True)).json()
+        return webhook
+
+    async def delete(self, webhook_id: str) -> None:
+        """Delete a webhook."""
+        await self._items.delete(webhook_id)
+
+    async def rotate_secret(self, webhook_id: str) -> dict[str, Any]:
+        """Create a secret for a webhook; return the webhook with it. For 24 hours, the old secret signs, too."""
+        return await self._post(webhook_id, "rotate-secret")
+
+    async def test(self, webhook_id: str) -> dict[str, Any]:
+        """Send the event ``webhook.test`` to a webhook."""
+        return await self._post(webhook_id, "test")
+
+    async def deliveries(self, webhook_id: str, *, status: str | None = None) -> Sequence["WebhookDelivery"]:
+        """Return the newest deliveries (sent or waiting events) of a webhook, with all attempts to send them."""
+        path = f"{_WEBHOOKS}/{quote(webhook_id, safe='')}/deliveries"
+        found: Sequence[WebhookDelivery] = (await self._transport.get_json(path, {"status": status}))["deliveries"]
+        return found
+
+    async def retry(self, webhook_id: str, delivery_id: str) -> dict[str, Any]:
+        """Send a failed or waiting event again at once, under the same event id; return its delivery."""
+        return await self._post(webhook_id, f"deliveries/{quote(delivery_id, safe='')}/retry")
+
+    async def _post(self, webhook_id: str, action: str) -> dict[str, Any]:
+        path = f"{_WEBHOOKS}/{quote(webhook_id, safe='')}/{action}"
+        reply: dict[str, Any] = (await self._transport.request("POST", path, appends=True)).json()
+        return reply
+
+
+_WEBHOOKS = "/oi-api/webhooks"

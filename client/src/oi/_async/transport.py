@@ -1,0 +1,163 @@
+"""HTTP requests to the service, with authentication, retries and conversion of errors to exceptions."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from oi._async.waiting import Lock, sleep
+from oi.credentials import Token, parse_token
+from oi.errors import REAUTHENTICATION_REQUIRED, SignInError, UnreachableError
+from oi.requests import MAX_ATTEMPTS, build_headers, find_error, find_pause, is_safe_to_repeat
+
+_TOKENS = "/workspace/api/keys/jwt"
+_TOKEN_MINUTES = 60
+
+
+class AsyncTransport:
+    """Sends requests with an access token; a token for an API key is renewed before it expires.
+
+    Args:
+        url: address of the service, for instance ``https://plant.example``.
+        key: API key, exchanged for tokens.
+        token: JWT, or a function that returns a valid JWT and is called before each request.
+        scopes: access rights of the tokens; None for all rights of the key.
+        timeout: seconds to wait for a connection or for the next part of a reply.
+        max_attempts: maximum number of attempts of one request; 1 for a caller that repeats requests itself.
+
+    Raises:
+        ValueError: both ``key`` and ``token`` are given, or neither.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        token: str | Callable[[], str] | None = None,
+        scopes: list[str] | None = None,
+        timeout: float = 60.0,
+        max_attempts: int = MAX_ATTEMPTS,
+    ) -> None:
+        if (key is None) == (token is None):
+            raise ValueError("give either key or token")
+        self.url = url.rstrip("/")
+        self.client = httpx.AsyncClient(base_url=self.url, timeout=timeout)
+        self._key = key
+        self._source = token if callable(token) else None
+        self._token = Token(token) if isinstance(token, str) else None
+        self._scopes = scopes
+        self._max_attempts = max_attempts
+        self._lock = Lock()
+
+    async def aclose(self) -> None:
+        """Close all network connections to the service."""
+        await self.client.aclose()
+
+    async def get_token(self, *, renew: bool = False) -> str:
+        """Return a token that is valid for at least another minute.
+
+        Args:
+            renew: whether to request a new token even if the current one has not expired.
+
+        Raises:
+            ApiError: the service issues no token.
+        """
+        async with self._lock:
+            if self._source is not None:
+                return self._source()
+            if self._token is None or (self._key is not None and (renew or not self._token.is_fresh(time.time()))):
+                parameters: dict[str, Any] = {"minutes": _TOKEN_MINUTES}
+                if self._scopes is not None:
+                    parameters["scopes"] = ",".join(self._scopes)
+                reply = await self._send_repeatedly("GET", _TOKENS, self._key or "", params=parameters)
+                self._token = parse_token(reply.json())
+            return self._token.text
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        content: bytes | str | None = None,
+        headers: Mapping[str, str] | None = None,
+        appends: bool = False,
+    ) -> httpx.Response:
+        """Send a request and return the reply.
+
+        After a reply 429 or 503, the request is sent again when its ``Retry-After`` has passed. After a lost
+        connection, it is sent again if a repetition is safe.
+
+        Args:
+            method: HTTP method.
+            path: URL path, in which variable parts are percent-encoded.
+            params: query parameters; parameters with the value None are left out.
+            json: JSON body.
+            content: body that is not JSON, as bytes.
+            headers: further request headers.
+            appends: whether a repetition would create something twice; the request then gets an ``Idempotency-Key``.
+
+        Raises:
+            ApiError: the service rejects the request or cannot be reached.
+        """
+        built = build_headers("", headers, appends=appends)
+        chosen = {name: value for name, value in (params or {}).items() if value is not None}
+        options: dict[str, Any] = {"params": chosen, "headers": built}
+        if content is not None:
+            options["content"] = content
+        elif json is not None:
+            options["json"] = json
+        token = await self.get_token()
+        try:
+            return await self._send_repeatedly(method, path, token, **options)
+        except SignInError as error:
+            # A signature needs a person who signs in again, not a program that has stored the key.
+            if self._key is None or error.code == REAUTHENTICATION_REQUIRED:
+                raise
+        # The token may have been revoked, or the service has new signing keys.
+        return await self._send_repeatedly(method, path, await self.get_token(renew=True), **options)
+
+    async def get_json(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Send a GET request and return the JSON reply; parameters and errors as :meth:`request`."""
+        return (await self.request("GET", path, params=params)).json()
+
+    @asynccontextmanager
+    async def open_link(self, url: str) -> AsyncIterator[httpx.Response]:
+        """Open a signed link to a file, which needs no token, and yield the reply, whose body is read in parts.
+
+        Raises:
+            ApiError: the service rejects the request or cannot be reached.
+        """
+        try:
+            async with self.client.stream("GET", url) as response:
+                if response.is_error:
+                    await response.aread()
+                if error := find_error(response):
+                    raise error
+                yield response
+        except httpx.TransportError as error:
+            raise UnreachableError(f"{self.url} does not respond: {error}") from error
+
+    async def _send_repeatedly(self, method: str, path: str, token: str, **options: Any) -> httpx.Response:
+        attempt = 0
+        options["headers"] = build_headers(token, options.get("headers"), appends=False)
+        while True:
+            attempt += 1
+            try:
+                response = await self.client.request(method, path, **options)
+            except httpx.TransportError as cause:
+                error: Any = UnreachableError(f"{self.url} does not respond: {str(cause) or type(cause).__name__}")
+                # A connection that was refused performed nothing; other failures may have.
+                may_repeat = isinstance(cause, httpx.ConnectError) or is_safe_to_repeat(method, options["headers"])
+            else:
+                error, may_repeat = find_error(response), True
+                if error is None:
+                    return response
+            pause = find_pause(error, attempt, self._max_attempts) if may_repeat else None
+            if pause is None:
+                raise error
+            await sleep(pause)

@@ -1,0 +1,165 @@
+"""Entry point of the client: an object whose attributes give access to all parts of a workspace."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from oi._async.amendments import AsyncAmendments
+from oi._async.audit import AsyncAudit
+from oi._async.documents import AsyncDocuments
+from oi._async.downloads import AsyncDownloads
+from oi._async.items import AsyncAlerts, AsyncItems, AsyncWebhooks
+from oi._async.queries import AsyncQueries
+from oi._async.stream import stream_messages
+from oi._async.telemetry import AsyncTelemetry
+from oi._async.transport import AsyncTransport
+from oi.results import QueryResult
+
+if TYPE_CHECKING:
+    from oi.models import Identity, PlanShown
+
+_DOCUMENT = "/oi-api/workspace/document"
+
+
+class AsyncWorkspace:
+    """Client of one deployment of the service, which has one workspace.
+
+    Attributes:
+        queries: warm queries (saved KQL queries).
+        telemetry: sends telemetry messages.
+        audit: appends to, reads and verifies the audit log.
+        amendments: documented corrections of plant data.
+        downloads: downloads of stored telemetry.
+        team: members of the team: people and services.
+        connections: data connections, the sources of telemetry.
+        surfaces: named groups of data connections.
+        alerts: alerts, and the rules that raise them.
+        webhooks: https addresses that receive events.
+
+    Args:
+        url: address of the service, for instance ``https://plant.example``.
+        key: API key; the client exchanges it for tokens and renews them.
+        token: JWT instead of a key, or a function that returns a valid JWT and is called before each request.
+        scopes: access rights of the tokens; all rights of the key if omitted. Request only what the program needs.
+        timeout: seconds to wait for a connection or for the next part of a reply.
+
+    Raises:
+        ValueError: both ``key`` and ``token`` are given, or neither.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        token: str | Callable[[], str] | None = None,
+        scopes: list[str] | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        transport = self._transport = AsyncTransport(url, key=key, token=token, scopes=scopes, timeout=timeout)
+        self.queries = AsyncQueries(transport)
+        self.telemetry = AsyncTelemetry(transport)
+        self.audit = AsyncAudit(transport)
+        self.amendments = AsyncAmendments(transport)
+        self.downloads = AsyncDownloads(transport)
+        self.team = AsyncItems(transport, "/oi-api/team", "members")
+        self.connections = AsyncItems(transport, "/oi-api/connections", "connections")
+        self.surfaces = AsyncItems(transport, "/oi-api/surfaces", "surfaces")
+        self.alerts = AsyncAlerts(transport)
+        self.webhooks = AsyncWebhooks(transport)
+
+    async def __aenter__(self) -> Self:
+        """Return the workspace."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close all network connections to the service."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all network connections to the service."""
+        await self._transport.aclose()
+
+    async def whoami(self) -> "Identity":
+        """Return the caller's identity and access rights."""
+        identity: Identity = await self._transport.get_json("/workspace/api/keys/whoami")
+        return identity
+
+    async def get_token(self) -> str:
+        """Return a token that is valid for at least another minute."""
+        return await self._transport.get_token()
+
+    async def request(self, method: str, path: str, **options: Any) -> Any:
+        """Send a request to any route of the API and return the JSON reply; None if the reply is empty.
+
+        Args:
+            method: HTTP method.
+            path: URL path, in which variable parts are percent-encoded.
+            options: ``params`` (query parameters), ``json`` or ``content`` (body), ``headers``, and ``appends`` (True
+                to send an ``Idempotency-Key``).
+
+        Raises:
+            ApiError: the service rejects the request or cannot be reached.
+        """
+        response = await self._transport.request(method, path, **options)
+        return response.json() if response.content else None
+
+    async def kql(
+        self,
+        text: str,
+        *,
+        time_range: str | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        limit: int | None = None,
+    ) -> QueryResult:
+        """Execute the text of a KQL query; arguments and errors as :meth:`AsyncQueries.run_kql`."""
+        return await self.queries.run_kql(text, time_range=time_range, start=start, end=end, limit=limit)
+
+    def stream(
+        self, *, connection: str | None = None, surface: str | None = None, since: datetime | str | None = None
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Iterate over new telemetry messages; arguments and errors as :func:`oi._async.stream.stream_messages`."""
+        return stream_messages(self._transport, connection=connection, surface=surface, since=since)
+
+    def documents(self, store: str, database: str, table: str) -> AsyncDocuments:
+        """Return an object that reads and changes the JSON documents of a table.
+
+        Args:
+            store: short name of the data store (database account) in URLs.
+            database: short name of the database in URLs.
+            table: name of the Cosmos DB container.
+        """
+        return AsyncDocuments(self._transport, store, database, table)
+
+    async def export_document(self) -> str:
+        """Return the definition of the whole workspace as a YAML document."""
+        response = await self._transport.request("GET", _DOCUMENT, headers={"Accept": "application/yaml"})
+        return response.text
+
+    async def plan_document(self, document: str) -> "PlanShown":
+        """Return the changes that a YAML workspace document would make; ``planTag`` identifies this plan of changes."""
+        response = await self._transport.request("POST", f"{_DOCUMENT}/plan", content=document, headers=_YAML)
+        plan: PlanShown = response.json()
+        return plan
+
+    async def apply_document(self, document: str, plan_tag: str) -> "PlanShown":
+        """Change the workspace so that it matches a workspace document; return the applied plan of changes.
+
+        Args:
+            document: workspace document in YAML.
+            plan_tag: ``planTag`` of the plan that was reviewed.
+
+        Raises:
+            PreconditionFailedError: the workspace was changed after the plan was made.
+        """
+        headers = {**_YAML, "If-Match": plan_tag}
+        response = await self._transport.request("PUT", _DOCUMENT, content=document, headers=headers)
+        plan: PlanShown = response.json()
+        return plan
+
+
+_YAML: Mapping[str, str] = {"Content-Type": "application/yaml"}

@@ -1,0 +1,237 @@
+"""Audit log: append, query, export and verify its records, and get proofs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from oi._sync.transport import Transport
+from oi.instants import format_instant
+
+if TYPE_CHECKING:
+    from oi.models import AuditEvent, AuditScope, Checkpoint, InclusionProof, Verdict
+
+_ROUTE = "/oi-api/provenance"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """One page of the audit records that match a query.
+
+    Attributes:
+        records: records, newest first.
+        has_more: whether further records match the query.
+        target: name of the container whose audit chain was read.
+    """
+
+    records: Sequence[dict[str, Any]]
+    has_more: bool
+    target: str
+
+
+class Audit:
+    """Audit log of the workspace: chains of records, in which each record contains the hash of the previous record."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def append(
+        self,
+        action_type: str,
+        entity_type: str,
+        entity_id: str,
+        *,
+        target: str | None = None,
+        scope: str | None = None,
+        **members: Any,
+    ) -> "AuditEvent":
+        """Append an audit event and return the stored record.
+
+        The request has an ``Idempotency-Key``, so that a retry does not append the event a second time.
+
+        Args:
+            action_type: kind of the action, property ``ActionType``.
+            entity_type: kind of the entity that the action concerns, property ``EntityType``.
+            entity_id: id of this entity, property ``EntityID``.
+            target: name of the container with the chain; if omitted, the service chooses it by `scope`.
+            scope: part of the plant to which the event belongs, for instance ``line-1``; None for an event of the
+                workspace.
+            members: optional properties of the event: ``NodeID``, ``BeforeState``, ``AfterState``, ``Name``,
+                ``Description``.
+
+        Raises:
+            SignInError: the API key belongs to a service, which has no user identity.
+        """
+        body = {"ActionType": action_type, "EntityType": entity_type, "EntityID": entity_id, **members}
+        if scope is not None:
+            body["ScopeKey"] = scope
+        reply = self._transport.request("POST", f"{_ROUTE}/events", params={"target": target}, json=body, appends=True)
+        record: AuditEvent = reply.json()
+        return record
+
+    def query(
+        self,
+        *,
+        target: str | None = None,
+        scope: str | None = None,
+        entity_type: str | None = None,
+        action_type: str | None = None,
+        user_id: str | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+    ) -> AuditPage:
+        """Return the records that match all filters, newest first.
+
+        Args:
+            target: name of the container with the chain; if omitted, the service chooses it by `scope`.
+            scope: scope whose events are returned; None for the events of the workspace.
+            entity_type: return only records with this EntityType.
+            action_type: return only records with this ActionType.
+            user_id: return only records of this user.
+            start: earliest time, inclusive.
+            end: latest time, inclusive.
+            limit: maximum number of records, at most 1,000; 100 if omitted.
+            offset: number of records to skip.
+        """
+        parameters = {
+            **_build_filters(target, scope, entity_type, action_type, user_id, start, end),
+            "limit": limit,
+            "offset": offset,
+        }
+        response = self._transport.request("GET", f"{_ROUTE}/events/query", params=parameters)
+        has_more = response.headers["x-provenance-has-more"] == "true"
+        return AuditPage(response.json(), has_more, response.headers["x-provenance-target"])
+
+    def export(
+        self,
+        *,
+        format: str = "json",  # noqa: A002  the name of the parameter of the service
+        target: str | None = None,
+        scope: str | None = None,
+        entity_type: str | None = None,
+        action_type: str | None = None,
+        user_id: str | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        limit: int | None = None,
+    ) -> tuple[bytes, bool]:
+        """Return an export file with the oldest matching records, and whether further records match.
+
+        Args:
+            format: ``json`` or ``csv``.
+            target: as in :meth:`query`.
+            scope: as in :meth:`query`.
+            entity_type: return only records with this EntityType.
+            action_type: return only records with this ActionType.
+            user_id: return only records of this user.
+            start: earliest time, inclusive.
+            end: latest time, inclusive.
+            limit: maximum number of records, at most 100,000; 10,000 if omitted.
+        """
+        parameters = {
+            **_build_filters(target, scope, entity_type, action_type, user_id, start, end),
+            "format": format,
+            "limit": limit,
+        }
+        response = self._transport.request("GET", f"{_ROUTE}/events/export", params=parameters)
+        return response.content, response.headers["x-provenance-has-more"] == "true"
+
+    def verify(self, *, target: str | None = None, scope: str | None = None, record_id: str | None = None) -> "Verdict":
+        """Let the service verify a whole audit chain and, if requested, one record; return the service's result.
+
+        Args:
+            target: name of the container with the chain; if omitted, the service chooses it by `scope`.
+            scope: scope of the chain; None for a chain of the workspace.
+            record_id: RecordID (12 digits) of a record whose hash is computed again; None for no record.
+        """
+        body = {"ScopeKey": scope, "RecordID": record_id}
+        reply = self._transport.request(
+            "POST",
+            f"{_ROUTE}/events/verify",
+            params={"target": target},
+            json={name: value for name, value in body.items() if value is not None},
+        )
+        verdict: Verdict = reply.json()
+        return verdict
+
+    def checkpoint(self, *, target: str | None = None, scope: str | None = None) -> "Checkpoint":
+        """Return the newest signed checkpoint of an audit chain.
+
+        Raises:
+            NotFoundError: the chain has no checkpoint yet.
+        """
+        parameters = {"target": target, "scopeKey": scope}
+        checkpoint: Checkpoint = self._transport.get_json(f"{_ROUTE}/checkpoint", parameters)
+        return checkpoint
+
+    def prove(
+        self, sequence: int, *, size: int | None = None, target: str | None = None, scope: str | None = None
+    ) -> "InclusionProof":
+        """Return a Merkle proof that an audit chain contains a record.
+
+        Args:
+            sequence: number of the record in the chain, from 1.
+            size: number of records that the proof's Merkle tree covers; all records of the chain if omitted.
+            target: name of the container with the chain; if omitted, the service chooses it by `scope`.
+            scope: scope of the chain; None for a chain of the workspace.
+        """
+        parameters = {"target": target, "scopeKey": scope, "sequence": sequence, "size": size}
+        proof: InclusionProof = self._transport.get_json(f"{_ROUTE}/proof", parameters)
+        return proof
+
+    def scopes(self, *, target: str | None = None) -> Sequence["AuditScope"]:
+        """Return all audit chains with their record counts and the results of their last verifications."""
+        found: list[AuditScope] = []
+        cursor: str | None = None
+        while True:
+            page = self._transport.get_json(f"{_ROUTE}/scopes", {"target": target, "cursor": cursor})
+            found += page["scopes"]
+            cursor = page["cursor"]
+            if cursor is None:
+                return found
+
+    def signatures(
+        self,
+        *,
+        user_id: str | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+    ) -> Sequence[dict[str, Any]]:
+        """Return the electronic signatures of the workspace, newest first, for a periodic review.
+
+        Args:
+            user_id: return only signatures of this member.
+            start: earliest time, inclusive.
+            end: latest time, exclusive.
+        """
+        parameters = {"userId": user_id, "from": format_instant(start), "to": format_instant(end)}
+        found: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while True:
+            page = self._transport.get_json(f"{_ROUTE}/signatures", {**parameters, "cursor": cursor})
+            found += page["signatures"]
+            cursor = page["cursor"]
+            if cursor is None:
+                return found
+
+
+def _build_filters(
+    target: str | None,
+    scope: str | None,
+    entity_type: str | None,
+    action_type: str | None,
+    user_id: str | None,
+    start: datetime | str | None,
+    end: datetime | str | None,
+) -> dict[str, Any]:
+    return {
+        "target": target,
+        "scopeKey": scope,
+        "entityType": entity_type,
+        "actionType": action_type,
+        "userId": user_id,
+        "startDate": format_instant(start),
+        "endDate": format_instant(end),
+    }

@@ -1,0 +1,89 @@
+"""JSON documents in the tables (Cosmos DB containers) that the workspace makes available through the API."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from oi._sync.transport import Transport
+
+
+class Documents:
+    """JSON documents of one table."""
+
+    def __init__(self, transport: Transport, store: str, database: str, table: str) -> None:
+        self._transport = transport
+        names = [quote(each, safe="") for each in (store, database, table)]
+        self._route = "/oi-api/data-stores/{}/databases/{}/tables/{}".format(*names)
+
+    def list(self, *, partition_key: str | None = None, limit: int | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the documents of the table, page by page.
+
+        Args:
+            partition_key: key of the only partition to read; all partitions if omitted.
+            limit: maximum number of documents in one request, at most 1,000.
+        """
+        token: str | None = None
+        while True:
+            parameters = {"partitionKey": partition_key, "limit": limit, "continuationToken": token}
+            page = self._transport.get_json(self._route, parameters)
+            for document in page["documents"]:
+                yield document
+            token = page["continuationToken"]
+            if token is None:
+                return
+
+    def read(self, document_id: str, *, partition_key: str | None = None) -> dict[str, Any]:
+        """Return a document.
+
+        Args:
+            document_id: id of the document.
+            partition_key: partition key of the document; required unless the table is partitioned by ``/id``.
+        """
+        document: dict[str, Any] = self._transport.get_json(
+            self._build_path(document_id), {"partitionKey": partition_key}
+        )
+        return document
+
+    def create(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a document and return the stored document, which contains its id.
+
+        Raises:
+            ConflictError: a document with this id exists.
+        """
+        created: dict[str, Any] = self._transport.request("POST", self._route, json=document).json()
+        return created
+
+    def replace(
+        self, document: Mapping[str, Any], *, partition_key: str | None = None, etag: str | None = None
+    ) -> dict[str, Any]:
+        """Replace the stored document that has the same ``id`` as the new document.
+
+        Args:
+            document: the new document, including its ``id``.
+            partition_key: partition key of the document; if omitted, it is read from the document.
+            etag: replace the document only if the stored version still has this ETag.
+
+        Raises:
+            PreconditionFailedError: the stored document no longer has this ETag, because it was changed.
+        """
+        response = self._transport.request(
+            "PUT",
+            self._build_path(str(document["id"])),
+            params={"partitionKey": partition_key},
+            json=document,
+            headers={} if etag is None else {"If-Match": etag},
+        )
+        replaced: dict[str, Any] = response.json()
+        return replaced
+
+    def delete(self, document_id: str, *, partition_key: str | None = None, etag: str | None = None) -> None:
+        """Delete a document; the arguments are those of :meth:`read`, and `etag` is that of :meth:`replace`."""
+        self._transport.request(
+            "DELETE",
+            self._build_path(document_id),
+            params={"partitionKey": partition_key},
+            headers={} if etag is None else {"If-Match": etag},
+        )
+
+    def _build_path(self, document_id: str) -> str:
+        return f"{self._route}/{quote(document_id, safe='')}"

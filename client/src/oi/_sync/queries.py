@@ -1,0 +1,187 @@
+"""Warm queries (saved, approved KQL queries) and ad-hoc KQL queries."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from oi._sync.transport import Transport
+from oi.errors import NotFoundError
+from oi.instants import format_instant
+from oi.requests import build_signature
+from oi.results import QueryResult
+
+if TYPE_CHECKING:
+    from oi.models import QueryDefinition
+
+_ROUTE = "/oi-api/warm-queries"
+
+
+class Queries:
+    """Executes and manages the workspace's warm queries (saved KQL queries), and executes ad-hoc KQL."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self) -> Sequence["QueryDefinition"]:
+        """Return the definitions of all warm queries that the caller may read."""
+        found: list[QueryDefinition] = []
+        cursor: str | None = None
+        while True:
+            page = self._transport.get_json(_ROUTE, {"cursor": cursor})
+            found += page["warmQueries"]
+            cursor = page.get("cursor")
+            if not cursor:
+                return found
+
+    def get(self, lookup: str) -> "QueryDefinition":
+        """Return the definition of a warm query, for instance its KQL text and parameters.
+
+        Raises:
+            NotFoundError: no warm query has this short name (lookup).
+        """
+        for query in self.list():
+            if query["lookup"] == lookup:
+                return query
+        raise NotFoundError(
+            404, "WARM_QUERY_NOT_FOUND", f"No warm query has the lookup (short name in URLs) {lookup!r}."
+        )
+
+    def run(
+        self,
+        lookup: str,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        time_range: str | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        limit: int | None = None,
+    ) -> QueryResult:
+        """Execute an approved warm query.
+
+        Args:
+            lookup: short name of the query in URLs, or its API path.
+            parameters: values of the query's parameters.
+            time_range: ISO 8601 duration; only rows within it before now, for instance ``PT1H`` for the last hour.
+            start: start of the time range, inclusive; instead of `time_range`.
+            end: end of the time range, exclusive; now if omitted.
+            limit: maximum number of rows.
+
+        Raises:
+            ForbiddenError: the query is a draft, or the caller lacks the right.
+            InvalidRequestError: a parameter is unknown or has an invalid value.
+            NotFoundError: no query has this short name or API path.
+        """
+        reply = self._transport.get_json(
+            f"{_ROUTE}/{quote(lookup)}", build_parameters(parameters, time_range, start, end, limit)
+        )
+        return QueryResult.from_reply(reply)
+
+    def run_raw(
+        self, lookup: str, media_type: str, query: Mapping[str, Any] | None = None
+    ) -> tuple[bytes, Mapping[str, str]]:
+        """Execute a warm query and return the whole HTTP reply in a chosen media type, such as ``text/csv``.
+
+        Args:
+            lookup: short name of the query in URLs, or its API path.
+            media_type: media type of the requested reply, such as ``text/csv``.
+            query: query parameters of the URL, from :func:`build_parameters`.
+        """
+        response = self._transport.request(
+            "GET", f"{_ROUTE}/{quote(lookup)}", params=query, headers={"Accept": media_type}
+        )
+        return response.content, response.headers
+
+    def put(self, lookup: str, definition: Mapping[str, Any]) -> "QueryDefinition":
+        """Create or replace a warm query; return its definition. It is a draft until another person approves it."""
+        route = f"{_ROUTE}/{quote(lookup, safe='')}"
+        reply: QueryDefinition = self._transport.request("PUT", route, json=definition).json()
+        return reply
+
+    def approve(self, lookup: str, *, meaning: str | None = None, statement: str | None = None) -> "QueryDefinition":
+        """Approve the draft of a warm query; its last editor cannot approve it.
+
+        Args:
+            lookup: short name of the query in URLs.
+            meaning: meaning of the electronic signature, for instance ``approval``; None for an approval that is not
+                signed.
+            statement: text that is stored with the signature.
+
+        Raises:
+            ForbiddenError: the caller edited the draft last.
+            InvalidRequestError: the workspace requires a signature, or does not allow this meaning.
+            SignInError: the sign-in is too old for a signature (code ``REAUTHENTICATION_REQUIRED``); open another
+                `Workspace` with the API key.
+        """
+        return self._decide(lookup, "approve", build_signature(meaning, statement))
+
+    def reject(
+        self, lookup: str, comment: str, *, meaning: str | None = None, statement: str | None = None
+    ) -> "QueryDefinition":
+        """Reject the draft of a warm query, with a comment for its editor.
+
+        Args:
+            lookup: short name of the query in URLs.
+            comment: what the editor should change.
+            meaning: ``rejection`` to sign the rejection; None for a rejection that is not signed.
+            statement: text that is stored with the signature.
+
+        Raises:
+            ForbiddenError: the caller edited the draft last.
+            InvalidRequestError: the workspace requires a signature, or does not allow this meaning.
+            SignInError: as in :meth:`approve`.
+        """
+        return self._decide(lookup, "reject", {"comment": comment, **build_signature(meaning, statement)})
+
+    def _decide(self, lookup: str, decision: str, body: Mapping[str, Any]) -> "QueryDefinition":
+        route = f"{_ROUTE}/{quote(lookup, safe='')}/{decision}"
+        response = self._transport.request("POST", route, json=body or None, appends=True)
+        reply: QueryDefinition = response.json()
+        return reply
+
+    def delete(self, lookup: str) -> None:
+        """Delete a warm query."""
+        self._transport.request("DELETE", f"{_ROUTE}/{quote(lookup, safe='')}")
+
+    def run_kql(
+        self,
+        text: str,
+        *,
+        time_range: str | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        limit: int | None = None,
+    ) -> QueryResult:
+        """Execute the text of a KQL query; this requires the access right ``Workspace.WarmQuery.AdHoc``.
+
+        Args:
+            text: text of a KQL query, which can only read data.
+            time_range: as in :meth:`run`.
+            start: as in :meth:`run`.
+            end: as in :meth:`run`.
+            limit: as in :meth:`run`.
+
+        Raises:
+            InvalidRequestError: the text is not valid KQL, or tries to write.
+        """
+        body = {"query": text, **build_parameters(None, time_range, start, end, limit)}
+        return QueryResult.from_reply(self._transport.request("POST", _ROUTE, json=body).json())
+
+
+def build_parameters(
+    parameters: Mapping[str, Any] | None,
+    time_range: str | None,
+    start: datetime | str | None,
+    end: datetime | str | None,
+    limit: int | None,
+) -> dict[str, Any]:
+    """Build the URL parameters of a query's execution; values that are None are left out."""
+    built: dict[str, Any] = {f"p.{name}": _format(value) for name, value in (parameters or {}).items()}
+    named = {"timeRange": time_range, "from": format_instant(start), "to": format_instant(end), "limit": limit}
+    return {**built, **{name: value for name, value in named.items() if value is not None}}
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return format_instant(value) or "" if isinstance(value, datetime) else str(value)

@@ -1,0 +1,165 @@
+"""Entry point of the client: an object whose attributes give access to all parts of a workspace."""
+
+from collections.abc import Generator, Callable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from oi._sync.amendments import Amendments
+from oi._sync.audit import Audit
+from oi._sync.documents import Documents
+from oi._sync.downloads import Downloads
+from oi._sync.items import Alerts, Items, Webhooks
+from oi._sync.queries import Queries
+from oi._sync.stream import stream_messages
+from oi._sync.telemetry import Telemetry
+from oi._sync.transport import Transport
+from oi.results import QueryResult
+
+if TYPE_CHECKING:
+    from oi.models import Identity, PlanShown
+
+_DOCUMENT = "/oi-api/workspace/document"
+
+
+class Workspace:
+    """Client of one deployment of the service, which has one workspace.
+
+    Attributes:
+        queries: warm queries (saved KQL queries).
+        telemetry: sends telemetry messages.
+        audit: appends to, reads and verifies the audit log.
+        amendments: documented corrections of plant data.
+        downloads: downloads of stored telemetry.
+        team: members of the team: people and services.
+        connections: data connections, the sources of telemetry.
+        surfaces: named groups of data connections.
+        alerts: alerts, and the rules that raise them.
+        webhooks: https addresses that receive events.
+
+    Args:
+        url: address of the service, for instance ``https://plant.example``.
+        key: API key; the client exchanges it for tokens and renews them.
+        token: JWT instead of a key, or a function that returns a valid JWT and is called before each request.
+        scopes: access rights of the tokens; all rights of the key if omitted. Request only what the program needs.
+        timeout: seconds to wait for a connection or for the next part of a reply.
+
+    Raises:
+        ValueError: both ``key`` and ``token`` are given, or neither.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        token: str | Callable[[], str] | None = None,
+        scopes: list[str] | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        transport = self._transport = Transport(url, key=key, token=token, scopes=scopes, timeout=timeout)
+        self.queries = Queries(transport)
+        self.telemetry = Telemetry(transport)
+        self.audit = Audit(transport)
+        self.amendments = Amendments(transport)
+        self.downloads = Downloads(transport)
+        self.team = Items(transport, "/oi-api/team", "members")
+        self.connections = Items(transport, "/oi-api/connections", "connections")
+        self.surfaces = Items(transport, "/oi-api/surfaces", "surfaces")
+        self.alerts = Alerts(transport)
+        self.webhooks = Webhooks(transport)
+
+    def __enter__(self) -> Self:
+        """Return the workspace."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close all network connections to the service."""
+        self.close()
+
+    def close(self) -> None:
+        """Close all network connections to the service."""
+        self._transport.close()
+
+    def whoami(self) -> "Identity":
+        """Return the caller's identity and access rights."""
+        identity: Identity = self._transport.get_json("/workspace/api/keys/whoami")
+        return identity
+
+    def get_token(self) -> str:
+        """Return a token that is valid for at least another minute."""
+        return self._transport.get_token()
+
+    def request(self, method: str, path: str, **options: Any) -> Any:
+        """Send a request to any route of the API and return the JSON reply; None if the reply is empty.
+
+        Args:
+            method: HTTP method.
+            path: URL path, in which variable parts are percent-encoded.
+            options: ``params`` (query parameters), ``json`` or ``content`` (body), ``headers``, and ``appends`` (True
+                to send an ``Idempotency-Key``).
+
+        Raises:
+            ApiError: the service rejects the request or cannot be reached.
+        """
+        response = self._transport.request(method, path, **options)
+        return response.json() if response.content else None
+
+    def kql(
+        self,
+        text: str,
+        *,
+        time_range: str | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        limit: int | None = None,
+    ) -> QueryResult:
+        """Execute the text of a KQL query; arguments and errors as :meth:`Queries.run_kql`."""
+        return self.queries.run_kql(text, time_range=time_range, start=start, end=end, limit=limit)
+
+    def stream(
+        self, *, connection: str | None = None, surface: str | None = None, since: datetime | str | None = None
+    ) -> Generator[dict[str, Any]]:
+        """Iterate over new telemetry messages; arguments and errors as :func:`oi._sync.stream.stream_messages`."""
+        return stream_messages(self._transport, connection=connection, surface=surface, since=since)
+
+    def documents(self, store: str, database: str, table: str) -> Documents:
+        """Return an object that reads and changes the JSON documents of a table.
+
+        Args:
+            store: short name of the data store (database account) in URLs.
+            database: short name of the database in URLs.
+            table: name of the Cosmos DB container.
+        """
+        return Documents(self._transport, store, database, table)
+
+    def export_document(self) -> str:
+        """Return the definition of the whole workspace as a YAML document."""
+        response = self._transport.request("GET", _DOCUMENT, headers={"Accept": "application/yaml"})
+        return response.text
+
+    def plan_document(self, document: str) -> "PlanShown":
+        """Return the changes that a YAML workspace document would make; ``planTag`` identifies this plan of changes."""
+        response = self._transport.request("POST", f"{_DOCUMENT}/plan", content=document, headers=_YAML)
+        plan: PlanShown = response.json()
+        return plan
+
+    def apply_document(self, document: str, plan_tag: str) -> "PlanShown":
+        """Change the workspace so that it matches a workspace document; return the applied plan of changes.
+
+        Args:
+            document: workspace document in YAML.
+            plan_tag: ``planTag`` of the plan that was reviewed.
+
+        Raises:
+            PreconditionFailedError: the workspace was changed after the plan was made.
+        """
+        headers = {**_YAML, "If-Match": plan_tag}
+        response = self._transport.request("PUT", _DOCUMENT, content=document, headers=headers)
+        plan: PlanShown = response.json()
+        return plan
+
+
+_YAML: Mapping[str, str] = {"Content-Type": "application/yaml"}

@@ -1,0 +1,113 @@
+"""Commands for amendments (documented corrections of plant data)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from oi.cli.output import json_option, open_workspace, print_json, print_rows
+from oi.cli.signing import decide, signature_options
+
+_RIGHT = "Workspace.Amendment.Approve"
+_COLUMNS = ("RecordID", "ScopeKey", "Status", "EntityType", "EntityID", "ReasonCategory", "AmendedBy", "AmendedAt")
+
+
+@click.group()
+def amendments() -> None:
+    """Create, list, approve and reject amendments."""
+
+
+@amendments.command("list")
+@click.option("--scope", help="Scope; pending amendments of all scopes if omitted.")
+@click.option("--status", type=click.Choice(["pending", "approved", "rejected"]))
+@click.option("--entity-type")
+@click.option("--entity-id")
+@click.option("--limit", type=click.IntRange(1, 1000))
+@json_option
+def list_amendments(scope: str | None, status: str | None, as_json: bool, **filters: Any) -> None:
+    """List the amendments of a scope, newest first, or the pending amendments of all scopes."""
+    if scope is None and (status not in {None, "pending"} or any(value is not None for value in filters.values())):
+        raise click.UsageError("--status, --entity-type, --entity-id and --limit need --scope.")
+    records: Sequence[Mapping[str, Any]]
+    with open_workspace() as workspace:
+        if scope is None:
+            records, more = workspace.amendments.pending(), False
+        else:
+            page = workspace.amendments.list(scope, status=status, **filters)
+            records, more = page.records, page.has_more
+    if as_json:
+        print_json(records)
+        return
+    print_rows(records, _COLUMNS, empty="no amendments")
+    if more:
+        click.echo("further amendments match; raise --limit", err=True)
+
+
+@amendments.command("create")
+@click.option("--scope", required=True)
+@click.option("--entity-type", required=True)
+@click.option("--entity-id", required=True)
+@click.option("--original", required=True, metavar="JSON", help="The record before.")
+@click.option("--amended", required=True, metavar="JSON", help="The record after.")
+@click.option("--reason-category", required=True)
+@click.option("--reason-text", default="", help="The reason in words.")
+@json_option
+def create_amendment(original: str, amended: str, as_json: bool, **members: Any) -> None:
+    """Create an amendment; the changed fields are those that differ between the old and the new values."""
+    with open_workspace() as workspace:
+        record = workspace.amendments.create(
+            original=_parse("--original", original), amended=_parse("--amended", amended), **members
+        )
+    print_json(record) if as_json else click.echo(f"amendment {record['RecordID']} is {record['Status']}")
+
+
+def _parse(option: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise click.UsageError(f"{option} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise click.UsageError(f"{option} is not a JSON object.")
+    return value
+
+
+@amendments.command("approve")
+@click.argument("record_id")
+@click.option("--scope", required=True)
+@signature_options
+@json_option
+def approve_amendment(record_id: str, scope: str, meaning: str | None, statement: str | None, as_json: bool) -> None:
+    """Approve a pending amendment of another user; --meaning signs the approval.
+
+    If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
+    """
+    record = decide(
+        _RIGHT,
+        meaning,
+        statement,
+        lambda workspace: workspace.amendments.approve(scope, record_id, meaning=meaning, statement=statement),
+    )
+    print_json(record) if as_json else click.echo(f"{record_id} is approved (record {record['RecordID']})")
+
+
+@amendments.command("reject")
+@click.argument("record_id")
+@click.option("--scope", required=True)
+@click.option("--reason", required=True, help="Why it is rejected.")
+@signature_options
+@json_option
+def reject_amendment(
+    record_id: str, scope: str, reason: str, meaning: str | None, statement: str | None, as_json: bool
+) -> None:
+    """Reject a pending amendment of another user; --meaning rejection signs the rejection.
+
+    If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
+    """
+    record = decide(
+        _RIGHT,
+        meaning,
+        statement,
+        lambda workspace: workspace.amendments.reject(scope, record_id, reason, meaning=meaning, statement=statement),
+    )
+    print_json(record) if as_json else click.echo(f"{record_id} is rejected (record {record['RecordID']})")

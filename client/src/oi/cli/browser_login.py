@@ -1,0 +1,156 @@
+"""Sign-in with a browser, which returns the result to a port of this computer (RFC 8252)."""
+
+import queue
+import threading
+import webbrowser
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from html import escape
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import click
+
+from oi.errors import NotFoundError, SignInError
+from oi.oauth import (
+    AuthorizationRequest,
+    AuthorizationServer,
+    Grant,
+    check_client,
+    find_server,
+    open_client,
+    redeem_code,
+)
+
+CLIENT_ID = "oi"
+WAIT_SECONDS = 300.0
+_PATH = "/callback"
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>oi</title>
+<h1>{title}</h1><p>{text}</p>
+"""
+
+
+def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: float = WAIT_SECONDS) -> Grant:
+    """Open the sign-in page in a browser, wait until the user has allowed access, and return the tokens.
+
+    Args:
+        url: address of the service.
+        client_id: id of the OAuth client, as the workspace document declares it.
+        scopes: requested access rights.
+        wait_seconds: maximum time in seconds to wait for the user's decision.
+
+    Raises:
+        SignInError: the user denied access, or did not decide in time.
+        ApiError: the service does not know the OAuth client, or cannot be reached.
+    """
+    with open_client(url) as client, _receive() as receiver:
+        server = find_server(client, url)
+        request = AuthorizationRequest(client_id, f"{receiver.url}{_PATH}", scopes)
+        try:
+            check_client(client, server, request)
+        except NotFoundError as error:
+            raise NotFoundError(error.status, error.code, f"{error.detail}\n{_explain_client(client_id)}") from None
+        receiver.expect(request, server)
+        address = request.build_url(server)
+        click.echo(f"Sign in on this page; it opens in your browser:\n  {address}", err=True)
+        webbrowser.open(address)
+        return redeem_code(client, server, request, receiver.wait(wait_seconds))
+
+
+def _explain_client(client_id: str) -> str:
+    return (
+        "Sign in with an API key, or ask an administrator to add this to the workspace document:\n"
+        f"  oauthClients:\n    - {{id: {client_id}, name: Command line oi, redirectUris: [http://127.0.0.1{_PATH}]}}"
+    )
+
+
+class _Receiver:
+    """Web server on this computer that receives the result of the sign-in from the browser."""
+
+    def __init__(self) -> None:
+        receiver = self
+        self._request: AuthorizationRequest | None = None
+        self._issuer = ""
+        self.replies: queue.Queue[Mapping[str, str]] = queue.Queue()
+
+        class _Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                members = receiver.read_reply(self.path)
+                status, title, text = _describe(members)
+                body = _PAGE.format(title=escape(title), text=escape(text)).encode()
+                self.send_response(status)
+                for name, value in _build_headers(body):
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+                if members is not None:
+                    # The command may end as soon as it has the reply, so the page goes first.
+                    receiver.replies.put(members)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name of the base class
+                """Write no log, because the URL of a request contains the authorization code."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def expect(self, request: AuthorizationRequest, server: AuthorizationServer) -> None:
+        """Set the authorization request whose reply this server accepts; replies to other requests are ignored."""
+        self._request, self._issuer = request, server.issuer
+
+    def read_reply(self, address: str) -> Mapping[str, str] | None:
+        """Parse the authorization server's reply from the URL of a request; None if it is not the expected reply.
+
+        Other web pages can send requests to this port; such requests must not end the sign-in.
+        """
+        parts = urlsplit(address)
+        members = {name: values[0] for name, values in parse_qs(parts.query).items() if len(values) == 1}
+        if parts.path != _PATH or self._request is None:
+            return None
+        is_reply = members.get("state") == self._request.state and members.get("iss") == self._issuer
+        return members if is_reply else None
+
+    def wait(self, seconds: float) -> str:
+        """Wait for the reply of the authorization server, and return its authorization code.
+
+        Raises:
+            SignInError: the user denied access, or no reply arrived in time.
+        """
+        try:
+            members = self.replies.get(timeout=seconds)
+        except queue.Empty:
+            raise SignInError(0, "", f"Nobody signed in within {seconds:.0f} s. Run the command again.") from None
+        if "code" not in members:
+            error = members.get("error", "")
+            detail = members.get("error_description") or error or "The service returned no code."
+            raise SignInError(0, error, detail)
+        return members["code"]
+
+
+def _describe(members: Mapping[str, str] | None) -> tuple[int, str, str]:
+    """Return HTTP status, title and text of the page that the browser shows after the sign-in."""
+    if members is None:
+        return 404, "Not found", "This address does not belong to a sign-in that is waiting."
+    if "code" in members:
+        return 200, "Signed in", "You can close this page and return to the terminal."
+    return 200, "Not signed in", "You can close this page. The terminal shows the reason."
+
+
+def _build_headers(body: bytes) -> Iterator[tuple[str, str]]:
+    yield "Content-Type", "text/html; charset=utf-8"
+    yield "Content-Length", str(len(body))
+    yield "Content-Security-Policy", "default-src 'none'"
+    yield "Referrer-Policy", "no-referrer"
+    yield "Cache-Control", "no-store"
+
+
+@contextmanager
+def _receive() -> Iterator[_Receiver]:
+    receiver = _Receiver()
+    thread = threading.Thread(target=receiver.server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        receiver.server.shutdown()
+        receiver.server.server_close()
+        thread.join()

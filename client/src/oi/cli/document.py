@@ -1,0 +1,78 @@
+"""Commands for the workspace document, a YAML file that defines everything in a workspace."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from oi.cli.output import json_option, open_workspace, print_json
+
+if TYPE_CHECKING:
+    from oi.models import PlanShown
+
+
+@click.group()
+def workspace() -> None:
+    """Export, plan and apply the workspace document."""
+
+
+@workspace.command("show")
+@json_option
+def show_workspace(as_json: bool) -> None:
+    """Show the name, limits and policies of the workspace."""
+    with open_workspace() as opened:
+        shown = opened.request("GET", "/oi-api/workspace")
+    if as_json:
+        print_json(shown)
+        return
+    click.echo(f"{shown['name']} ({shown['id']}), tier {shown['tier']}")
+    print_json(shown["policies"])
+
+
+@workspace.command("export")
+@click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
+def export_workspace(output: Path | None) -> None:
+    """Export the whole workspace as a document in YAML."""
+    with open_workspace() as opened:
+        document = opened.export_document()
+    if output is None:
+        sys.stdout.write(document)
+    else:
+        output.write_text(document, encoding="utf-8")
+
+
+@workspace.command("plan")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@json_option
+def plan_workspace(file: Path, as_json: bool) -> None:
+    """Show the changes that a workspace document would make."""
+    with open_workspace() as opened:
+        plan = opened.plan_document(file.read_text(encoding="utf-8"))
+    print_json(plan) if as_json else _print_plan(plan)
+
+
+@workspace.command("apply")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def apply_workspace(file: Path, yes: bool, as_json: bool) -> None:
+    """Change the workspace so that it matches a document, after showing the planned changes."""
+    text = file.read_text(encoding="utf-8")
+    with open_workspace() as opened:
+        plan = opened.plan_document(text)
+        if not as_json:
+            _print_plan(plan)
+        if plan["changes"] and not yes:
+            click.confirm("Apply these changes?", abort=True, err=True)
+        applied = opened.apply_document(text, plan["planTag"])
+    print_json(applied) if as_json else click.echo(f"{len(applied['changes'])} changes applied")
+
+
+def _print_plan(plan: "PlanShown") -> None:
+    for change in plan["changes"]:
+        click.echo(f"{change['action']:8} {change['kind']} {change['key']}")
+    for kept in plan["kept"]:
+        click.echo(f"kept     {kept['kind']} {kept['key']}: {kept['reason']}")
+    if not plan["changes"]:
+        click.echo("no changes: the workspace matches the document")

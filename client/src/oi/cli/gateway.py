@@ -1,0 +1,106 @@
+"""Commands of the edge gateway."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from oi.gateway.settings import GatewaySettings
+
+_FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+
+
+@click.group()
+def gateway() -> None:
+    """Read an MQTT broker, store the messages on disk, and send them to the workspace.
+
+    \b
+    Examples:
+      oi gateway check gateway.yaml
+      oi gateway run gateway.yaml
+    """
+    missing = [package for package, module in (("paho-mqtt", "paho"), ("PyYAML", "yaml")) if not find_spec(module)]
+    if missing:
+        raise click.UsageError(
+            f"The gateway needs {' and '.join(missing)}. Install the client with its extra `mqtt`, for instance: "
+            "pip install './client[mqtt]'"
+        )
+
+
+@gateway.command()
+@_FILE
+def run(file: Path) -> int:
+    """Run the gateway until SIGTERM or Ctrl-C; messages that were not sent stay in the spool file."""
+    from oi.gateway.gateway import run_gateway  # noqa: PLC0415  needs the extra
+    from oi.gateway.sections import SettingsError  # noqa: PLC0415
+
+    settings = _load(file)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    try:
+        asyncio.run(_run_until_signal(run_gateway(settings)))
+    except* SettingsError as errors:
+        raise click.UsageError(str(errors.exceptions[0])) from None
+    return 0
+
+
+@gateway.command()
+@_FILE
+@click.option("--count", type=click.IntRange(1, 1000), default=20, show_default=True, help="Messages to show.")
+@click.option("--seconds", type=click.IntRange(1, 3600), default=30, show_default=True, help="Maximum time to wait.")
+def check(file: Path, count: int, seconds: int) -> int:
+    """Connect to the service and the MQTT broker, and show messages as they would be sent; nothing is sent.
+
+    The exit code is 1 if the API key lacks a right, or if the service would not accept a message.
+    """
+    from oi.gateway.check import check_gateway  # noqa: PLC0415  needs the extra
+    from oi.gateway.sections import SettingsError  # noqa: PLC0415
+    from oi.gateway.sources.mqtt_connection import BrokerError  # noqa: PLC0415
+
+    settings = _load(file)
+    try:
+        is_good = asyncio.run(check_gateway(settings, count=count, seconds=seconds, show=click.echo))
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from None
+    except BrokerError as error:
+        raise ConnectionError(str(error)) from None
+    return 0 if is_good else 1
+
+
+@gateway.command()
+@_FILE
+@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="Messages to show.")
+@click.option("as_json", "--json", is_flag=True, help="Print a JSON object a line, with the whole message.")
+def rejected(file: Path, limit: int, as_json: bool) -> None:
+    """Show the newest messages that cannot be sent, with the reasons; stop the gateway first."""
+    from oi.gateway.rejected import describe_rejected  # noqa: PLC0415  needs the extra
+
+    lines = describe_rejected(_load(file).spool, limit, as_json=as_json)
+    click.echo("\n".join(lines) if lines else "no rejected messages")
+
+
+def _load(file: Path) -> "GatewaySettings":
+    from oi.gateway.sections import SettingsError  # noqa: PLC0415
+    from oi.gateway.settings import load_settings  # noqa: PLC0415
+
+    try:
+        return load_settings(file)
+    except SettingsError as error:
+        raise click.UsageError(f"{file}: {error}") from None
+
+
+async def _run_until_signal(work: Coroutine[Any, Any, None]) -> None:
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        await task

@@ -1,0 +1,95 @@
+"""Commands for team members, connections, surfaces (groups of connections) and alerts."""
+
+from collections.abc import Callable, Sequence
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from oi.cli.output import json_option, open_workspace, print_json, print_rows, read_json
+
+if TYPE_CHECKING:
+    from oi import Workspace
+    from oi._sync.items import Items
+
+
+def _build_group(name: str, member: str, columns: Sequence[str], get: Callable[["Workspace"], "Items"]) -> click.Group:
+    """Build the commands list, show, put and delete for one kind of item, such as connections."""
+    group = click.Group(name, help=f"Show and change {'members' if name == 'team' else name}.")
+
+    @group.command("list", help="List them.")
+    @json_option
+    def list_items(as_json: bool) -> None:
+        with open_workspace() as workspace:
+            found = get(workspace).list()
+        print_json({member: found}) if as_json else print_rows(found, columns)
+
+    @group.command("show", help="Show one as JSON.")
+    @click.argument("key")
+    def show_item(key: str) -> None:
+        with open_workspace() as workspace:
+            print_json(get(workspace).get(key)[0])
+
+    @group.command("put", help="Create or replace one by a JSON file.")
+    @click.argument("key")
+    @click.argument("file", type=click.File("r"))
+    @click.option("--if-match", "etag", help="Only if it still has this ETag.")
+    @json_option
+    def put_item(key: str, file: IO[str], etag: str | None, as_json: bool) -> None:
+        definition = read_json(file)
+        with open_workspace() as workspace:
+            stored = get(workspace).put(key, definition, etag=etag)
+        print_json(stored) if as_json else click.echo(f"{key} is stored")
+
+    @group.command("delete", help="Delete one.")
+    @click.argument("key")
+    @click.confirmation_option(prompt="Delete it?")
+    def delete_item(key: str) -> None:
+        with open_workspace() as workspace:
+            get(workspace).delete(key)
+        click.echo(f"{key} is deleted")
+
+    return group
+
+
+team = _build_group("team", "members", ["id", "name", "role", "enabled", "service"], lambda workspace: workspace.team)
+connections = _build_group(
+    "connections", "connections", ["lookup", "name", "type", "status"], lambda workspace: workspace.connections
+)
+surfaces = _build_group("surfaces", "surfaces", ["lookup", "name", "connections"], lambda workspace: workspace.surfaces)
+
+
+@click.group()
+def alerts() -> None:
+    """List, acknowledge and configure alerts."""
+
+
+alerts.add_command(
+    _build_group(
+        "rules", "rules", ["lookup", "name", "severity", "kind", "state"], lambda workspace: workspace.alerts.rules
+    )
+)
+
+
+@alerts.command("list")
+@click.option("--state", type=click.Choice(["pending", "firing", "resolved"]))
+@click.option("--severity", type=click.Choice(["info", "warning", "critical"]))
+@click.option("--surface", metavar="LOOKUP")
+@json_option
+def list_alerts(state: str | None, severity: str | None, surface: str | None, as_json: bool) -> None:
+    """List alerts."""
+    with open_workspace() as workspace:
+        found = workspace.alerts.list(state=state, severity=severity, surface=surface)
+    if as_json:
+        print_json({"alerts": found})
+        return
+    print_rows(found, ["id", "rule", "labels", "state", "severity", "value", "firedAt", "acknowledgedBy"])
+
+
+@alerts.command("acknowledge")
+@click.argument("alert_id")
+@click.option("--comment")
+def acknowledge_alert(alert_id: str, comment: str | None) -> None:
+    """Acknowledge an alert."""
+    with open_workspace() as workspace:
+        workspace.alerts.acknowledge(alert_id, comment)
+    click.echo(f"{alert_id} is acknowledged")

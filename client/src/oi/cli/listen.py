@@ -1,0 +1,116 @@
+"""Local test server for webhooks: verifies the received requests and prints them."""
+
+import json
+import sys
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import click
+
+from oi.cli.output import json_option
+from oi.errors import WebhookError
+from oi.webhook import verify_webhook
+
+_MAX_BODY_BYTES = 1_048_576
+_TIMEOUT_SECONDS = 30
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=9000, show_default=True, help="Port; 0 for any.")
+@click.option("--secret-file", type=click.Path(path_type=Path, dir_okay=False), help="File with the webhook's secret.")
+@click.option("--status", type=click.IntRange(200, 599), default=200, show_default=True, help="Status of the replies.")
+@json_option
+def listen(host: str, port: int, secret_file: Path | None, status: int, as_json: bool) -> None:
+    """Receive webhook requests on this computer, verify their signatures, and print them until Ctrl-C.
+
+    The file with the secret is read for each request, so you can write it after you have created the webhook. Without a
+    file, no signature is verified.
+    """
+    server = build_server(host, port, secret_file, status, as_json=as_json)
+    click.echo(f"receiving on http://{host}:{server.server_port}/", err=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        return
+    finally:
+        server.server_close()
+
+
+def describe_request(headers: Mapping[str, str], body: bytes, secret: str) -> dict[str, Any]:
+    """Verify a webhook request, and return a description of the request with the result.
+
+    Args:
+        headers: HTTP headers of the request.
+        body: body of the request, as received.
+        secret: secret of the webhook; empty if it is not known.
+
+    Returns:
+        The keys ``id``, ``valid`` (None if no secret is known), ``reason`` and ``body`` (text if the body is not JSON).
+    """
+    named = {name.lower(): value for name, value in headers.items()}
+    reason, valid = "no secret is known; use --secret-file", None
+    if secret:
+        try:
+            verify_webhook(headers, body, secret)
+            reason, valid = "", True
+        except (WebhookError, ValueError) as error:
+            reason, valid = str(error), False
+    try:
+        content: Any = json.loads(body)
+    except ValueError:
+        content = body.decode("utf-8", "backslashreplace")
+    return {"id": named.get("webhook-id"), "valid": valid, "reason": reason, "body": content}
+
+
+def format_request(request: Mapping[str, Any]) -> str:
+    """Format the result of :func:`describe_request` for a terminal; control characters are escaped."""
+    verdict = {True: "signature valid", False: "signature INVALID", None: "signature not verified"}[request["valid"]]
+    reason = f": {request['reason']}" if request["reason"] else ""
+    return f"{ascii(request['id'] or '-')[1:-1]}  {verdict}{reason}\n{json.dumps(request['body'], indent=2)}"
+
+
+def build_server(
+    host: str, port: int, secret_file: Path | None, status: int, *, as_json: bool = False
+) -> ThreadingHTTPServer:
+    """Create the HTTP server that receives and prints webhook requests.
+
+    Args:
+        host: address to listen on.
+        port: port to listen on; 0 for any free port.
+        secret_file: file with the secret of the webhook; None if the secret is not known.
+        status: HTTP status of all replies; an error status shows how the service repeats failed deliveries.
+        as_json: whether a request is printed as one line of JSON.
+    """
+
+    class _Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = _TIMEOUT_SECONDS
+
+        def do_POST(self) -> None:
+            length = self.headers.get("Content-Length", "")
+            if not (length.isascii() and length.isdigit()) or int(length) > _MAX_BODY_BYTES:
+                self.close_connection = True
+                self.send_error(413)
+                return
+            body = self.rfile.read(int(length))
+            request = describe_request(dict(self.headers.items()), body, _read_secret(secret_file))
+            sys.stdout.write(f"{json.dumps(request) if as_json else format_request(request)}\n")
+            sys.stdout.flush()
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name of the base class
+            """Write no server log, so that only the webhook requests are printed."""
+
+    return ThreadingHTTPServer((host, port), _Handler)
+
+
+def _read_secret(path: Path | None) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip() if path else ""
+    except OSError:
+        return ""

@@ -1,0 +1,94 @@
+"""Views of live telemetry in a terminal: a table of the newest values, or a small chart of one value."""
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from oi.cli.output import format_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.table import Table
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_POINTS = 60
+"""Values of a device that the chart shows."""
+
+
+class LiveTable:
+    """Table with the newest message of each device."""
+
+    def __init__(self) -> None:
+        self._newest: dict[tuple[str, str], Mapping[str, Any]] = {}
+
+    def add(self, message: "Mapping[str, Any]") -> None:
+        """Show a message in place of the previous message of its device."""
+        self._newest[_get_device(message)] = message
+
+    def build(self) -> "Table":
+        """Build the table with one row for each device, and one column for each field of the payloads."""
+        names = list(dict.fromkeys(name for message in self._newest.values() for name in message["Payload"]))
+        rows = (
+            (*device, message["Timestamp"][11:19], *(format_cell(message["Payload"].get(name)) for name in names))
+            for device, message in sorted(self._newest.items())
+        )
+        return _build_table(("connection", "device", "time", *names), rows)
+
+
+class LiveChart:
+    """Chart of one field of the payload: one row of blocks for each device, from its lowest to its highest value.
+
+    Args:
+        field: name of the field; values that are not numbers are left out.
+    """
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+        self._values: dict[tuple[str, str], deque[float]] = {}
+        self._fields: set[str] = set()
+
+    def add(self, message: "Mapping[str, Any]") -> None:
+        """Append the value of a message to the chart of its device."""
+        self._fields |= message["Payload"].keys()
+        value = message["Payload"].get(self._field)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            self._values.setdefault(_get_device(message), deque(maxlen=_POINTS)).append(value)
+
+    def build(self) -> "Table":
+        """Build the table with the lowest, the highest and the newest value of each device, and their chart."""
+        rows = (
+            (*device, *(f"{each:.6g}" for each in (min(values), max(values), values[-1])), draw_blocks(values))
+            for device, values in sorted(self._values.items())
+        )
+        table = _build_table(("connection", "device", "lowest", "highest", "newest", self._field), rows)
+        if self._fields and not self._values:
+            table.caption = f"No message has a number in this field. Fields: {', '.join(sorted(self._fields))}."
+        return table
+
+
+def draw_blocks(values: "Sequence[float]") -> str:
+    """Draw numbers as block characters, of which the lowest number has the smallest."""
+    # Half of each value, because the difference of two finite numbers may be infinite.
+    low = min(values) / 2
+    height = max(values) / 2 - low
+    if not height:
+        return _BLOCKS[0] * len(values)
+    last = len(_BLOCKS) - 1
+    return "".join(_BLOCKS[round((value / 2 - low) / height * last)] for value in values)
+
+
+def _get_device(message: "Mapping[str, Any]") -> tuple[str, str]:
+    """Return the connection and the device of a message."""
+    return message["Metadata"]["ConnectionLookup"], message["Subject"]
+
+
+def _build_table(names: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> "Table":
+    from rich.table import Table  # noqa: PLC0415  slow to load
+    from rich.text import Text  # noqa: PLC0415  as above
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table

@@ -1,0 +1,115 @@
+"""Entry point of the command ``oi``; each group of commands is imported when it is used."""
+
+import sys
+from importlib import import_module
+
+import click
+
+DONE, REFUSED, WRONG_USAGE, UNREACHABLE = 0, 1, 2, 3
+"""Exit codes: done; refused, not found or broken; wrong usage; service not reachable."""
+
+_COMMANDS = {
+    "alerts": ("oi.cli.items", "List, acknowledge and configure alerts."),
+    "amendments": ("oi.cli.amendments", "Create, list, approve and reject amendments."),
+    "audit": ("oi.cli.audit", "Append to the audit log, read, export and verify it."),
+    "completion": ("oi.cli.session", "Print the shell script that completes commands."),
+    "connections": ("oi.cli.items", "Show and change connections."),
+    "download": ("oi.cli.telemetry", "Download stored telemetry."),
+    "gateway": ("oi.cli.gateway", "Read an MQTT broker and send its messages to the workspace."),
+    "keys": ("oi.cli.keys", "List, create and revoke API keys."),
+    "kql": ("oi.cli.queries", "Execute KQL text."),
+    "login": ("oi.cli.session", "Store the address and the credential of a workspace."),
+    "logout": ("oi.cli.session", "Remove the stored login."),
+    "query": ("oi.cli.queries", "List, execute, change and approve warm queries."),
+    "replay": ("oi.cli.replay", "Send CSV files as telemetry."),
+    "send": ("oi.cli.telemetry", "Send telemetry from a file or from standard input."),
+    "status": ("oi.cli.session", "Show the workspace and its connections."),
+    "surfaces": ("oi.cli.items", "Show and change surfaces."),
+    "tail": ("oi.cli.telemetry", "Show live telemetry."),
+    "team": ("oi.cli.items", "Show and change members."),
+    "verify-file": ("oi.cli.verify", "Verify an export or an audit bundle offline."),
+    "webhooks": ("oi.cli.webhooks", "Show and change webhooks."),
+    "whoami": ("oi.cli.session", "Show the identity and the access rights of the caller."),
+    "workspace": ("oi.cli.document", "Export, plan and apply the workspace document."),
+}
+
+
+class _LazyGroup(click.Group):
+    """Group whose commands are imported when they are used, so that the help is shown without delay."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        from oi.cli.examples import add_examples  # noqa: PLC0415  only commands that ran need it
+
+        command: click.Command = getattr(import_module(_COMMANDS[cmd_name][0]), cmd_name.replace("-", "_"))
+        add_examples(cmd_name, command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands for the help, without importing the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in sorted(_COMMANDS.items())])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="oi-client", prog_name="oi")
+def main() -> None:
+    """Work with an Industrial Data Workspace.
+
+    The environment variables OI_URL, OI_KEY and OI_TOKEN have priority over the address and key that `oi login` stored.
+    Exit codes: 0 done, 1 refused or not found, 2 wrong usage, 3 not reachable.
+
+    \b
+    Examples:
+      oi login https://plant.example
+      oi query run latest-readings --time-range PT1H
+      oi audit verify --scope line-1
+    """
+
+
+def run() -> None:
+    """Run the command ``oi`` and end the process with the command's exit code."""
+    sys.exit(execute(sys.argv[1:]))
+
+
+def execute(arguments: list[str]) -> int:
+    """Run the command ``oi`` and return its exit code."""
+    try:
+        result = main.main(args=arguments, prog_name="oi", standalone_mode=False)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.Abort:
+        click.echo("stopped", err=True)
+        return REFUSED
+    except click.ClickException as error:
+        error.show()
+        return WRONG_USAGE
+    except Exception as error:  # noqa: BLE001  unknown errors are raised again
+        return _report(error)
+    return result if isinstance(result, int) else DONE
+
+
+def _report(error: Exception) -> int:
+    """Print an error of the service for the user; return the exit code of the command."""
+    from oi.errors import ApiError, UnreachableError  # noqa: PLC0415  only commands that ran need them
+
+    if isinstance(error, UnreachableError):
+        click.echo(f"error: {error}", err=True)
+        return UNREACHABLE
+    if isinstance(error, ApiError):
+        click.echo(f"error: {error}", err=True)
+        for each in error.errors:
+            click.echo(f"  {each.get('field')}: {each.get('message')}", err=True)
+        if error.trace_id:
+            click.echo(f"  trace id {error.trace_id}", err=True)
+        return REFUSED
+    if isinstance(error, (OSError, ValueError)):
+        click.echo(f"error: {error}", err=True)
+        return REFUSED
+    raise error

@@ -1,0 +1,91 @@
+"""Output of commands: tables for people, JSON for programs."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from oi import AsyncWorkspace, Workspace
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+"""Function of a command, which decorators return with options."""
+
+
+def json_option(command: Command) -> Command:
+    """Add the option ``--json`` to a command."""
+    return click.option("as_json", "--json", is_flag=True, help="Print the JSON of the service.")(command)
+
+
+def read_json(file: IO[str]) -> Any:
+    """Return the JSON value of a file.
+
+    Raises:
+        UsageError: the file is not UTF-8 text or not JSON.
+    """
+    try:
+        return json.load(file)
+    except ValueError as error:
+        raise click.UsageError(f"{getattr(file, 'name', 'the input')} is not JSON: {error}") from None
+
+
+def open_workspace(*scopes: str) -> "Workspace":
+    """Open the workspace with the stored login or the environment variables.
+
+    Args:
+        scopes: access rights that the command needs; if empty, all rights of the key.
+    """
+    from oi import Workspace  # noqa: PLC0415  loads httpx
+    from oi.cli.stored_login import find_login  # noqa: PLC0415
+
+    login = find_login()
+    return Workspace(login.url, key=login.key, token=login.token, scopes=list(scopes) or None)
+
+
+def open_async_workspace() -> "AsyncWorkspace":
+    """Open the asyncio client of the workspace with the stored login or the environment variables."""
+    from oi import AsyncWorkspace  # noqa: PLC0415  loads httpx
+    from oi.cli.stored_login import find_login  # noqa: PLC0415
+
+    login = find_login()
+    return AsyncWorkspace(login.url, key=login.key, token=login.token)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, empty: str = "nothing found") -> None:
+    """Print rows as a table that has only the columns with these names."""
+    from rich.console import Console  # noqa: PLC0415  slow to load
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(format_cell(row.get(name))) for name in columns))
+    if not table.row_count:
+        click.echo(empty)
+        return
+    console = Console()
+    if console.is_terminal:
+        console.print(table, crop=False)
+        return
+    # A table in a file or pipe keeps whole cells, and no padding at the end of a line.
+    console.width = 10_000
+    with console.capture() as written:
+        console.print(table, crop=False)
+    click.echo("\n".join(line.rstrip() for line in written.get().splitlines()))
+
+
+def format_cell(value: Any) -> str:
+    """Format a value as the text of a table cell."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)

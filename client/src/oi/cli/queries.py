@@ -1,0 +1,206 @@
+"""Commands for warm queries (saved KQL queries) and for ad-hoc KQL."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oi.cli.output import Command, json_option, open_workspace, print_json, print_rows, read_json
+from oi.cli.signing import decide, signature_options
+
+if TYPE_CHECKING:
+    from oi.models import QueryDefinition
+    from oi.results import QueryResult
+
+_RIGHT = "Workspace.WarmQuery.Approve"
+_MEDIA_TYPES = {
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+    "arrow": "application/vnd.apache.arrow.stream",
+}
+_BINARY = frozenset({"parquet", "arrow"})
+
+
+def _time_options(command: Command) -> Command:
+    for option in (
+        click.option("--limit", type=click.IntRange(1, 10_000), help="Maximum number of rows."),
+        click.option("end", "--to", metavar="TIME", help="End of the time range, exclusive; RFC 3339."),
+        click.option("start", "--from", metavar="TIME", help="Start of the time range, inclusive; RFC 3339."),
+        click.option("--time-range", metavar="DURATION", help="Rows of the last ISO 8601 duration, such as PT1H."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+def query() -> None:
+    """List, execute, change and approve warm queries."""
+
+
+@query.command("list")
+@json_option
+def list_queries(as_json: bool) -> None:
+    """List the warm queries."""
+    with open_workspace() as workspace:
+        found = workspace.queries.list()
+    if as_json:
+        print_json({"warmQueries": found})
+        return
+    rows = [{**each, "state": _describe_state(each)} for each in found]
+    print_rows(rows, ["lookup", "name", "surface", "state"], empty="no warm queries")
+
+
+def _describe_state(definition: "QueryDefinition") -> str:
+    if approval := definition["approval"]:
+        return f"approved by {approval['approvedBy']}"
+    return "rejected draft" if definition.get("rejection") else "draft"
+
+
+@query.command("show")
+@click.argument("lookup")
+@json_option
+def show_query(lookup: str, as_json: bool) -> None:
+    """Show the definition of a warm query."""
+    with open_workspace() as workspace:
+        found = workspace.queries.get(lookup)
+    if as_json:
+        print_json(found)
+        return
+    click.echo(f"{found['name']} ({found['lookup']}), surface {found['surface']}, {_describe_state(found)}")
+    for parameter in found.get("parameters") or ():
+        click.echo(f"  parameter {parameter['name']}: {parameter['type']}, default {parameter.get('default')!r}")
+    click.echo(found["kql"])
+
+
+@query.command("run")
+@click.argument("lookup")
+@click.option("parameters", "-p", "--parameter", metavar="NAME=VALUE", multiple=True, help="Value of a parameter.")
+@_time_options
+@click.option("form", "--format", type=click.Choice(["table", "json", *_MEDIA_TYPES]), default="table")
+@click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
+@json_option
+def run_query(
+    lookup: str,
+    parameters: tuple[str, ...],
+    time_range: str | None,
+    start: str | None,
+    end: str | None,
+    limit: int | None,
+    form: str,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Execute an approved warm query.
+
+    \b
+    Examples:
+      oi query run latest-readings -p connection=chiller-sim --time-range PT1H
+      oi query run latest-readings --format parquet -o readings.parquet
+    """
+    from oi._sync.queries import build_parameters  # noqa: PLC0415  loads httpx
+
+    values = dict(_split_parameter(each) for each in parameters)
+    form = "json" if as_json else form
+    if form in _BINARY and output is None and sys.stdout.isatty():
+        raise click.UsageError(f"{form} is binary; name a file with -o.")
+    with open_workspace() as workspace:
+        if form == "table" and output is None:
+            result = workspace.queries.run(
+                lookup, parameters=values, time_range=time_range, start=start, end=end, limit=limit
+            )
+            _print_result(result)
+            return
+        media_type = _MEDIA_TYPES.get(form, "application/json")
+        chosen = build_parameters(values, time_range, start, end, limit)
+        content, _ = workspace.queries.run_raw(lookup, media_type, chosen)
+    if output is None:
+        sys.stdout.buffer.write(content)
+    else:
+        output.write_bytes(content)
+
+
+def _split_parameter(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise click.UsageError(f"{text!r} is not NAME=VALUE.")
+    return name, value
+
+
+def _print_result(result: "QueryResult") -> None:
+    print_rows(result.rows, [column.name for column in result.columns], empty="no rows")
+    if result.truncated:
+        click.echo("the query has more rows; raise --limit to see them", err=True)
+
+
+@query.command("put")
+@click.argument("lookup")
+@click.argument("file", type=click.File("r"))
+@json_option
+def put_query(lookup: str, file: Any, as_json: bool) -> None:
+    """Create or replace a warm query from a JSON file with name, surface and kql; it is a draft until approved."""
+    definition = read_json(file)
+    with open_workspace() as workspace:
+        stored = workspace.queries.put(lookup, definition)
+    print_json(stored) if as_json else click.echo(f"{lookup} is saved as a draft and waits for approval")
+
+
+@query.command("approve")
+@click.argument("lookup")
+@signature_options
+@json_option
+def approve_query(lookup: str, meaning: str | None, statement: str | None, as_json: bool) -> None:
+    """Approve a draft that another user edited; --meaning signs the approval.
+
+    If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
+    """
+    stored = decide(
+        _RIGHT,
+        meaning,
+        statement,
+        lambda workspace: workspace.queries.approve(lookup, meaning=meaning, statement=statement),
+    )
+    print_json(stored) if as_json else click.echo(f"{lookup} is approved")
+
+
+@query.command("reject")
+@click.argument("lookup")
+@click.option("--comment", required=True, help="What the editor should change.")
+@signature_options
+@json_option
+def reject_query(lookup: str, comment: str, meaning: str | None, statement: str | None, as_json: bool) -> None:
+    """Reject a draft with a comment; --meaning rejection signs the rejection.
+
+    If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
+    """
+    stored = decide(
+        _RIGHT,
+        meaning,
+        statement,
+        lambda workspace: workspace.queries.reject(lookup, comment, meaning=meaning, statement=statement),
+    )
+    print_json(stored) if as_json else click.echo(f"{lookup} is rejected")
+
+
+@click.command()
+@click.argument("text")
+@_time_options
+@json_option
+def kql(
+    text: str, time_range: str | None, start: str | None, end: str | None, limit: int | None, as_json: bool
+) -> None:
+    """Execute the text of a KQL query; ``-`` reads the text from standard input.
+
+    \b
+    Example:
+      oi kql "Telemetry | summarize count() by ConnectionLookup" --time-range P1D
+    """
+    from oi._sync.queries import build_parameters  # noqa: PLC0415  loads httpx
+
+    written = sys.stdin.read() if text == "-" else text
+    with open_workspace() as workspace:
+        if as_json:
+            body = {"query": written, **build_parameters(None, time_range, start, end, limit)}
+            print_json(workspace.request("POST", "/oi-api/warm-queries", json=body))
+            return
+        _print_result(workspace.kql(written, time_range=time_range, start=start, end=end, limit=limit))

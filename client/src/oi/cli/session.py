@@ -1,0 +1,141 @@
+"""Commands to sign in and out, and to show the caller and the state of the workspace."""
+
+import sys
+from typing import get_args
+
+import click
+
+from oi.cli.output import json_option, open_workspace, print_json, print_rows
+
+
+@click.command()
+@click.argument("url")
+@click.option("--browser", is_flag=True, help="Sign in as a person on a page of the service.")
+@click.option("rights", "--right", multiple=True, metavar="RIGHT", help="Request only this right; with --browser.")
+@click.option("--client-id", default="oi", show_default=True, help="OAuth client of the workspace; with --browser.")
+def login(url: str, browser: bool, rights: tuple[str, ...], client_id: str) -> None:
+    """Store the address and the credential of a workspace.
+
+    The command asks for the API key, or reads it from standard input if that is not a terminal. The key is never an
+    argument, because other users can see command lines. An empty key at the prompt signs in with the browser.
+
+    \b
+    Examples:
+      oi login https://plant.example
+      oi login https://plant.example --browser
+      pass show plant-key | oi login https://plant.example
+    """
+    from oi import Workspace  # noqa: PLC0415  loads httpx
+    from oi.cli.stored_login import check_address  # noqa: PLC0415  as above
+
+    url = url.rstrip("/")
+    check_address(url)
+    key = "" if browser else _read_key()
+    if browser or not key:
+        from oi.cli.browser_login import sign_in  # noqa: PLC0415  loads httpx
+        from oi.cli.stored_grant import store_grant  # noqa: PLC0415
+
+        grant = sign_in(url, client_id, rights or _list_rights())
+        with Workspace(url, token=grant.access_token) as workspace:
+            identity, place = workspace.whoami(), store_grant(url, grant)
+    else:
+        from oi.cli.stored_login import store_login  # noqa: PLC0415  as above
+
+        with Workspace(url, key=key) as workspace:
+            identity, place = workspace.whoami(), store_login(url, key)
+    who = identity["name"] or identity["principal"]
+    click.echo(f"signed in to {identity['workspace']} as {who}; the credential is in {place}")
+
+
+def _read_key() -> str:
+    if sys.stdin.isatty():
+        return str(
+            click.prompt("API key (empty: sign in by the browser)", default="", hide_input=True, show_default=False)
+        )
+    key = sys.stdin.readline().strip()
+    if not key:
+        raise click.UsageError("Standard input has no API key; use --browser to sign in as a person.")
+    return key
+
+
+def _list_rights() -> tuple[str, ...]:
+    """Return all access rights, to request them; the user gets only rights that the user has and does not deselect."""
+    from oi.models import AccessRight  # noqa: PLC0415  large
+
+    return get_args(AccessRight)
+
+
+@click.command()
+def logout() -> None:
+    """Remove the stored login; a sign-in with the browser is also ended at the service.
+
+    An API key remains valid until you revoke it with `oi keys revoke`.
+    """
+    from oi.cli.stored_login import read_login, remove_login  # noqa: PLC0415  as above
+
+    stored = read_login()
+    if not stored:
+        click.echo("no login is stored")
+        return
+    try:
+        if "clientId" in stored:
+            from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
+
+            StoredGrant().revoke()
+    finally:
+        remove_login()
+        click.echo(f"the login of {stored.get('url')} is removed", err=True)
+
+
+@click.command()
+@json_option
+def whoami(as_json: bool) -> None:
+    """Show the identity and the access rights of the caller."""
+    with open_workspace() as workspace:
+        identity = workspace.whoami()
+    if as_json:
+        print_json(identity)
+        return
+    click.echo(
+        f"{identity['name']} ({identity['principal'] or 'a service without identity'}) in {identity['workspace']}"
+    )
+    for right in identity["accessRights"]:
+        click.echo(f"  {right}")
+
+
+@click.command()
+@json_option
+def status(as_json: bool) -> None:
+    """Show the workspace and its connections."""
+    with open_workspace() as workspace:
+        shown = workspace.request("GET", "/oi-api/workspace")
+        connections = workspace.connections.list()
+    if as_json:
+        print_json({"workspace": shown, "connections": connections})
+        return
+    stats = shown["stats"]
+    click.echo(
+        f"{shown['name']} ({shown['id']}), tier {shown['tier']}: {stats['connectionCount']} connections, "
+        f"{stats['surfaceCount']} surfaces, {stats['queryCount']} queries, {stats['memberCount']} members"
+    )
+    rows = [{**each, **(each.get("stats") or {})} for each in connections]
+    print_rows(rows, ["lookup", "name", "status", "messagesReceived", "lastMessage"], empty="no connections")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the shell script that completes commands.
+
+    \b
+    Example:
+      oi completion bash > ~/.local/share/bash-completion/completions/oi
+    """
+    from click.shell_completion import get_completion_class  # noqa: PLC0415
+
+    from oi.cli.main import main  # noqa: PLC0415  imports this module
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"No completion for {shell}.")
+    click.echo(kind(main, {}, "oi", "_OI_COMPLETE").source())

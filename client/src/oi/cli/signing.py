@@ -1,0 +1,110 @@
+"""Electronic signatures of decisions: options of commands, and another sign-in if the service demands one."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from oi.cli.output import Command, open_workspace
+
+if TYPE_CHECKING:
+    from oi import Workspace
+
+Reply = TypeVar("Reply")
+"""Reply of the service to a decision."""
+
+_SIGN_IN_AGAIN = frozenset({"REAUTHENTICATION_REQUIRED", "SIGNATURE_TOKEN_USED", "DELEGATED_TOKEN"})
+"""Codes of errors that the API key of the same person ends; tokens of ``oi login --browser`` are delegated."""
+_MEANING = frozenset({"SIGNATURE_REQUIRED", "SIGNATURE_MEANING_INVALID"})
+
+
+def signature_options(command: Command) -> Command:
+    """Add the options ``--meaning`` and ``--statement`` to a command that approves or rejects something."""
+    for option in (
+        click.option("--statement", metavar="TEXT", help="Text that is stored with the signature."),
+        click.option(
+            "--meaning", metavar="MEANING", help="Sign with this meaning, such as approval, review, rejection."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def decide(right: str, meaning: str | None, statement: str | None, send: Callable[["Workspace"], Reply]) -> Reply:
+    """Send a decision with the stored login; if its signature needs a new sign-in, ask the person and send it again.
+
+    Args:
+        right: access right that the decision needs.
+        meaning: meaning of the signature; None for a decision without signature.
+        statement: text that is stored with the signature.
+        send: function that sends the decision to a workspace and returns the reply.
+
+    Raises:
+        UsageError: there is a statement without a meaning.
+        ApiError: the service refuses the decision, or another person signed in.
+    """
+    from oi.errors import ApiError  # noqa: PLC0415  only commands that ran need it
+
+    if statement is not None and meaning is None:
+        raise click.UsageError("--statement needs --meaning.")
+    with open_workspace() as workspace:
+        try:
+            return send(workspace)
+        except ApiError as error:
+            if error.code in _MEANING:
+                _explain_meaning(error.problem.get("allowed"))
+            if meaning is None or error.code not in _SIGN_IN_AGAIN:
+                raise
+            click.echo(f"{error.detail}\nEnter your API key to sign this decision.", err=True)
+        principal = workspace.whoami()["principal"]
+    return _send_with_key(right, principal, send)
+
+
+def _explain_meaning(allowed: Any) -> None:
+    names = f" (one of: {', '.join(map(str, allowed))})" if isinstance(allowed, list) else ""
+    click.echo(f"Sign with --meaning{names}.", err=True)
+
+
+def _send_with_key(right: str, principal: str | None, send: Callable[["Workspace"], Reply]) -> Reply:
+    """Read the API key of the person who is signed in, send the decision with it, and return the reply.
+
+    The browser is no alternative: tokens of that sign-in belong to the command, and the service accepts no signature
+    from them.
+
+    Raises:
+        SignInError: the key belongs to another person.
+    """
+    from oi import Workspace  # noqa: PLC0415  loads httpx
+    from oi.cli.stored_login import find_login  # noqa: PLC0415
+
+    url, key = find_login().url, _read_key()
+    _check_person(url, key, principal)
+    with Workspace(url, key=key, scopes=[right]) as workspace:
+        return send(workspace)
+
+
+def _read_key() -> str:
+    """Read the API key from the terminal, without echo, or from standard input."""
+    if sys.stdin.isatty():
+        return str(click.prompt("API key of the person who signs", hide_input=True)).strip()
+    key = sys.stdin.readline().strip()
+    if not key:
+        raise click.UsageError("The signature needs the API key again; standard input has none.")
+    return key
+
+
+def _check_person(url: str, credential: str, principal: str | None) -> None:
+    """Check that an API key or token belongs to the person who is signed in; nobody signs by mistake for another.
+
+    Raises:
+        SignInError: it belongs to another person.
+    """
+    from oi import Workspace  # noqa: PLC0415  loads httpx
+    from oi.errors import SignInError  # noqa: PLC0415
+
+    with Workspace(url, token=credential) as workspace:
+        found = workspace.whoami()["principal"]
+    if found != principal:
+        detail = f"{found} signed in, but the decision is that of {principal}. Run `oi login` to sign as {found}."
+        raise SignInError(0, "", detail)

@@ -1,0 +1,80 @@
+"""Stored tokens of a sign-in with the browser, which all commands of a user share."""
+
+import time
+from typing import Any
+
+from oi.cli.stored_login import get_path, read_keyring, read_login, store_secret
+from oi.credentials import RENEW_SECONDS
+from oi.errors import SignInError
+from oi.file_lock import lock_file
+from oi.oauth import Grant, find_server, open_client, refresh_grant, revoke_grant
+
+
+def store_grant(url: str, grant: Grant) -> str:
+    """Store the tokens of a sign-in; return a description of the place where the refresh token is stored."""
+    login = {
+        "url": url,
+        "clientId": grant.client_id,
+        "accessToken": grant.access_token,
+        "expiresAt": grant.expires_at,
+        "scopes": list(grant.scopes),
+    }
+    return store_secret(login, "refreshToken", grant.refresh_token)
+
+
+class StoredGrant:
+    """Stored sign-in with the browser: an access token, and a refresh token that renews it."""
+
+    def get_token(self) -> str:
+        """Return an access token that is valid for at least another minute; renew it if necessary.
+
+        Raises:
+            SignInError: the sign-in has ended.
+            ApiError: the service cannot be reached.
+        """
+        stored = read_login()
+        if not _is_fresh(stored):
+            # A refresh token works once: two processes that use the same one end the sign-in.
+            with lock_file(get_path().with_name("login.lock")):
+                stored = read_login()
+                if not _is_fresh(stored):
+                    return _refresh(stored)
+        return str(stored["accessToken"])
+
+    def revoke(self) -> None:
+        """End the sign-in at the service.
+
+        Raises:
+            ApiError: the service rejects the request, or cannot be reached.
+        """
+        stored = read_login()
+        with open_client(stored["url"]) as client:
+            revoke_grant(client, find_server(client, stored["url"]), _build_grant(stored))
+
+
+def _is_fresh(stored: dict[str, Any]) -> bool:
+    return time.time() < float(stored.get("expiresAt", 0)) - RENEW_SECONDS
+
+
+def _refresh(stored: dict[str, Any]) -> str:
+    if "clientId" not in stored:
+        raise SignInError(0, "", "You have signed out. Run `oi login URL`.")
+    url = stored["url"]
+    try:
+        with open_client(url) as client:
+            grant = refresh_grant(client, find_server(client, url), _build_grant(stored))
+    except SignInError as error:
+        detail = f"The sign-in has ended: {error.detail} Run `oi login {url} --browser`."
+        raise SignInError(error.status, error.code, detail, problem=error.problem) from None
+    store_grant(url, grant)
+    return grant.access_token
+
+
+def _build_grant(stored: dict[str, Any]) -> Grant:
+    return Grant(
+        client_id=stored["clientId"],
+        access_token=stored["accessToken"],
+        expires_at=float(stored["expiresAt"]),
+        refresh_token=stored.get("refreshToken") or read_keyring(stored["url"]) or "",
+        scopes=stored.get("scopes", ()),
+    )

@@ -1,0 +1,153 @@
+"""Login that ``oi login`` stores: secrets in the system's keyring, else in a file that only the user can read."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from click import UsageError
+
+_SERVICE = "oi"
+_PRIVATE = 0o600
+_THIS_COMPUTER: Final = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Address of a workspace's service, and the API key or token that authenticates the user.
+
+    Attributes:
+        url: address of the service.
+        key: API key; None if ``token`` is set.
+        token: JWT, or a function that returns a valid JWT; None if ``key`` is set.
+    """
+
+    url: str
+    key: str | None = None
+    token: str | Callable[[], str] | None = None
+
+
+def check_address(url: str) -> None:
+    """Check the address of a service, before a credential is sent to it.
+
+    Raises:
+        UsageError: the text is not an https address; http is allowed only to this computer.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        parts, host = urlsplit(""), None
+    if not host or parts.scheme not in {"https", "http"}:
+        raise UsageError(f"{url!r} is not an address such as https://plant.example.")
+    if parts.scheme == "http" and host not in _THIS_COMPUTER:
+        raise UsageError(f"{url} must begin with https://; http:// would send the credential unprotected.")
+
+
+def find_login(url: str | None = None) -> Login:
+    """Return the login from the variables ``OI_URL``, ``OI_KEY`` and ``OI_TOKEN``, else the stored login.
+
+    Args:
+        url: address of the service, which replaces ``OI_URL``. A stored credential is only for its own address.
+
+    Raises:
+        UsageError: no address is known, or no credential for the address.
+    """
+    stored = read_login()
+    url = url or os.environ.get("OI_URL") or stored.get("url")
+    if not url:
+        raise UsageError("No workspace is known. Run `oi login URL`, or set OI_URL and OI_KEY.")
+    check_address(url)
+    if token := os.environ.get("OI_TOKEN"):
+        return Login(url, token=token)
+    key = os.environ.get("OI_KEY")
+    if not key and url == stored.get("url"):
+        if "clientId" in stored:
+            from oi.cli.stored_grant import StoredGrant  # noqa: PLC0415  loads httpx
+
+            return Login(url, token=StoredGrant().get_token)
+        key = stored.get("key") or read_keyring(url)
+    if not key:
+        raise UsageError(f"No key is known for {url}. Run `oi login {url}`, or set OI_KEY.")
+    return Login(url, key=key)
+
+
+def store_login(url: str, key: str) -> str:
+    """Store the address of a service and an API key; return a description of the place where the key is stored."""
+    return store_secret({"url": url}, "key", key)
+
+
+def store_secret(login: Mapping[str, Any], name: str, secret: str) -> str:
+    """Store a login and its secret; return a description of the place where the secret is stored.
+
+    Args:
+        login: JSON properties for the login file; the value of ``url`` identifies the secret in the keyring.
+        name: JSON property that contains the secret in the login file if the system has no keyring.
+        secret: API key or refresh token.
+    """
+    if _write_keyring(login["url"], secret):
+        _write_file(login)
+        return "the keyring of this computer"
+    _write_file({**login, name: secret})
+    return f"{get_path()} (readable by you only)"
+
+
+def remove_login() -> None:
+    """Remove the stored login; do nothing if no login is stored."""
+    url = read_login().get("url")
+    get_path().unlink(missing_ok=True)
+    if url:
+        with suppress(Exception):  # as in read_keyring
+            import keyring  # noqa: PLC0415  optional
+
+            keyring.delete_password(_SERVICE, url)
+
+
+def get_path() -> Path:
+    """Return the path of the file that stores the login."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "oi" / "login.json"
+
+
+def read_login() -> dict[str, Any]:
+    """Return the JSON properties of the login file; empty if the file is missing or damaged."""
+    try:
+        stored = json.loads(get_path().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stored if isinstance(stored, dict) else {}
+
+
+def read_keyring(url: str) -> str | None:
+    """Return the secret that the keyring stores for the address of a service; None if it stores none."""
+    with suppress(Exception):  # no keyring package, no keyring, or a locked one
+        import keyring  # noqa: PLC0415  optional
+
+        value: str | None = keyring.get_password(_SERVICE, url)
+        return value
+    return None
+
+
+def _write_keyring(url: str, secret: str) -> bool:
+    with suppress(Exception):  # as above
+        import keyring  # noqa: PLC0415  optional
+
+        keyring.set_password(_SERVICE, url, secret)
+        return bool(keyring.get_password(_SERVICE, url) == secret)
+    return False
+
+
+def _write_file(content: Mapping[str, Any]) -> None:
+    path = get_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.new")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "w") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)

@@ -1,0 +1,39 @@
+"""Commands of the offline verifier; the verifier parses its options itself, because it must run without click."""
+
+import click
+
+from oi.verification.command import main
+from oi.verification.fetch import FetchError
+
+_RAW = {"ignore_unknown_options": True, "help_option_names": []}
+
+
+@click.command("verify-file", context_settings=_RAW, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def verify_file(arguments: tuple[str, ...]) -> int:
+    """Verify an exported audit chain or an audit bundle without the service."""
+    return main(list(arguments))
+
+
+@click.command("fetch", context_settings=_RAW, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def fetch(arguments: tuple[str, ...]) -> int:
+    """Download a whole audit chain and its newest checkpoint, for `oi verify-file`."""
+    return main(["fetch", *arguments], _sign_in)
+
+
+def _sign_in(url: str | None) -> tuple[str, str]:
+    """Return the address of a service and a token for it, from the login or the environment variables.
+
+    Raises:
+        FetchError: no address or credential is known, or the service rejects the credential.
+    """
+    from oi import ApiError, Workspace  # noqa: PLC0415  loads httpx
+    from oi.cli.stored_login import find_login  # noqa: PLC0415  verify-file needs no login
+
+    try:
+        login = find_login(url)
+        with Workspace(login.url, key=login.key, token=login.token, scopes=["Workspace.Provenance.Read"]) as workspace:
+            return login.url, workspace.get_token()
+    except (click.UsageError, ApiError) as error:
+        raise FetchError(str(error)) from None

@@ -1,0 +1,29 @@
+"""Access tokens that the client requests with its API key."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+RENEW_SECONDS = 60.0
+"""A token is renewed when it expires within this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Access token of the service.
+
+    Attributes:
+        text: the token itself, a JWT.
+        expires_at: expiry in seconds since 1970; None if unknown.
+    """
+
+    text: str
+    expires_at: float | None = None
+
+    def is_fresh(self, now: float) -> bool:
+        """Return whether a request at this time, in seconds since 1970, can still use the token."""
+        return self.expires_at is None or now < self.expires_at - RENEW_SECONDS
+
+
+def parse_token(reply: dict[str, str]) -> Token:
+    """Parse the access token in the reply of ``GET /workspace/api/keys/jwt``."""
+    return Token(reply["Token"], datetime.fromisoformat(reply["ExpiresAt"]).timestamp())

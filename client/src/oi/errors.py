@@ -1,0 +1,116 @@
+"""Exceptions of the client; most of them stand for an HTTP error status."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+REAUTHENTICATION_REQUIRED = "REAUTHENTICATION_REQUIRED"
+"""Code of the error if an electronic signature needs a more recent sign-in (RFC 9470)."""
+_UNREACHABLE = 0
+
+
+class ApiError(Exception):
+    """A request to the service failed.
+
+    Attributes:
+        status: HTTP status; 0 if there was no reply.
+        code: code of the error for programs, for instance ``WARM_QUERY_NOT_FOUND``; it never changes.
+        detail: description for people.
+        errors: invalid fields, each with ``field`` and ``message``.
+        trace_id: id under which the service logged the request; empty if unknown.
+        problem: the whole body of the reply (RFC 9457).
+        retry_after: seconds to wait before another attempt; None if the service named no time.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        problem: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(f"{detail} ({code})" if code else detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.problem: Mapping[str, Any] = problem or {}
+        self.errors: Sequence[Mapping[str, Any]] = self.problem.get("errors") or ()
+        self.trace_id = str(self.problem.get("traceId") or "")
+        self.retry_after = retry_after
+
+
+class UnreachableError(ApiError):
+    """The service cannot be reached, or sent no reply in time."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(_UNREACHABLE, "", detail)
+
+
+class InvalidRequestError(ApiError):
+    """The request is invalid (400, 413, 415, 422, 428); ``errors`` names the fields."""
+
+
+class SignInError(ApiError):
+    """The API key or token is missing, invalid, expired or revoked (401)."""
+
+
+class ForbiddenError(ApiError):
+    """The API key or token lacks an access right, or a rule forbids the action to this caller (403)."""
+
+
+class NotFoundError(ApiError):
+    """The item does not exist (404)."""
+
+
+class ConflictError(ApiError):
+    """The state of the item does not permit the action (409)."""
+
+
+class PreconditionFailedError(ApiError):
+    """The item was changed after the caller had read it (412)."""
+
+
+class TooManyRequestsError(ApiError):
+    """The rate limit is exhausted (429)."""
+
+
+class ServerError(ApiError):
+    """The service failed (5xx)."""
+
+
+class OverloadedError(ServerError):
+    """The service or one of its stores is temporarily unavailable (503)."""
+
+
+class WebhookError(ValueError):
+    """A webhook request has no valid signature, or is too old."""
+
+
+_BY_STATUS: Mapping[int, type[ApiError]] = {
+    401: SignInError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    412: PreconditionFailedError,
+    429: TooManyRequestsError,
+    503: OverloadedError,
+}
+_SERVER_ERRORS = 500
+
+
+def build_api_error(
+    status: int, problem: Mapping[str, Any], *, retry_after: float | None = None, fallback: str = ""
+) -> ApiError:
+    """Build the exception for an error reply.
+
+    Args:
+        status: HTTP status.
+        problem: JSON body of the reply; empty if the body was not a JSON object.
+        retry_after: value of the header ``Retry-After``.
+        fallback: description of the error if the body contains none.
+    """
+    general = ServerError if status >= _SERVER_ERRORS else InvalidRequestError
+    kind = _BY_STATUS.get(status, general)
+    detail = str(problem.get("detail") or problem.get("title") or fallback or f"The service replied {status}.")
+    return kind(status, str(problem.get("code") or ""), detail, problem=problem, retry_after=retry_after)

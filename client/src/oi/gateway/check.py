@@ -1,0 +1,135 @@
+"""Test of a gateway's configuration: connects to the service and the broker, and shows messages unsent."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from oi.gateway.clock import ReceiveClock
+from oi.gateway.deliveries import Delivery
+from oi.gateway.messages import RejectedError, build_line
+from oi.gateway.metrics import Metrics
+from oi.gateway.settings import GatewaySettings
+from oi.gateway.sources import SourceContext, create_source
+from oi.gateway.uplink import Uplink
+
+_WRITE = "Workspace.Telemetry.Write"
+_LONGEST_SHOWN = 160
+
+
+async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float, show: Callable[[str], None]) -> bool:
+    """Connect to the service and to the source of messages (an MQTT broker), and show messages as they would be sent.
+
+    Nothing is sent or acknowledged, and a gateway that runs with the same configuration still receives all messages.
+
+    Args:
+        settings: configuration of the gateway.
+        count: number of messages to show.
+        seconds: maximum time in seconds to wait for these messages.
+        show: prints one line of text.
+
+    Returns:
+        True if the API key may send telemetry, and every shown message is valid.
+
+    Raises:
+        ApiError: the service rejects the API key or cannot be reached.
+        SettingsError: a setting of the source is invalid.
+        Exception: the source cannot be reached; the message explains why.
+    """
+    identity = await _identify(settings)
+    accepted = _check_key(settings, identity, show)
+    receiver = _Display(settings, identity.get("connections"), count, show)
+    context = SourceContext(settings.routes.filters, receiver, _NoMarks(), Metrics(), is_check=True)
+    reading = asyncio.create_task(create_source(settings.source_kind, settings.source, context).run())
+    finished = asyncio.create_task(receiver.finished.wait())
+    try:
+        await asyncio.wait([reading, finished], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            reading.result()
+    finally:
+        reading.cancel()
+        finished.cancel()
+        await asyncio.gather(reading, finished, return_exceptions=True)
+    if receiver.shown == 0:
+        show(f"No message arrived within {seconds:.0f} seconds on {', '.join(context.filters)}.")
+    return accepted and receiver.rejected == 0
+
+
+async def _identify(settings: GatewaySettings) -> dict[str, Any]:
+    uplink = Uplink(settings.service, ReceiveClock())
+    try:
+        return await uplink.identify()
+    finally:
+        await uplink.close()
+
+
+def _check_key(settings: GatewaySettings, identity: Mapping[str, Any], show: Callable[[str], None]) -> bool:
+    connections = identity.get("connections")
+    show(f"The service {settings.service.url} accepts the key.")
+    if _WRITE not in identity.get("accessRights", ()):
+        show(f"The key lacks the right {_WRITE}.")
+        return False
+    if connections is None:
+        show("The key is not bound to connections; create one with `connections`, so that it can do nothing else.")
+    else:
+        show(f"The key is bound to the connections {', '.join(connections)}.")
+        if missing := sorted(settings.routes.connections - set(connections)):
+            show(f"The key is not bound to {', '.join(missing)}, which `routes` name: their messages cannot be sent.")
+            return False
+    return True
+
+
+class _Display:
+    """The Receiver port for the test of a configuration: shows messages instead of storing them."""
+
+    def __init__(
+        self, settings: GatewaySettings, allowed: Sequence[str] | None, count: int, show: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._allowed = allowed
+        self._count = count
+        self._show = show
+        self._clock = ReceiveClock()
+        self.shown = 0
+        self.rejected = 0
+        self.finished = asyncio.Event()
+
+    @property
+    def is_full(self) -> bool:
+        """Always False, because shown messages take no space."""
+        return False
+
+    def call_when_room(self, function: Any) -> None:
+        """Do nothing, because :attr:`is_full` is never True."""
+
+    def put(self, delivery: Delivery) -> None:
+        """Show a message, with the reason if it cannot be sent."""
+        if self.shown >= self._count:
+            return
+        self.shown += 1
+        self._show(f"{self.shown:>3}  {delivery.address}  {self._describe(delivery)}")
+        if self.shown == self._count:
+            self.finished.set()
+
+    def _describe(self, delivery: Delivery) -> str:
+        try:
+            target = self._settings.routes.find(delivery.address)
+            if target is None:
+                raise RejectedError("no_route", "No route of the configuration matches the topic.")  # noqa: TRY301
+            if self._allowed is not None and target.connection not in self._allowed:
+                raise RejectedError("not_bound", f"The key is not bound to the connection {target.connection}.")  # noqa: TRY301
+            line = build_line(delivery.payload, target, self._clock.now(), lambda: "new-id")
+        except RejectedError as error:
+            self.rejected += 1
+            return f"rejected: {error}"
+        return f"→ {target.connection}  {line.decode().strip()[:_LONGEST_SHOWN]}"
+
+
+class _NoMarks:
+    """The MarkStore port for the test of a configuration, which stores no marks of deliveries."""
+
+    async def read(self) -> Sequence[bytes]:
+        """Return no marks, because the test stores none."""
+        return ()
+
+    async def clear(self) -> None:
+        """Do nothing, because no marks are stored."""

@@ -1,0 +1,111 @@
+"""Run of the edge gateway, which connects a source of messages, the spool file, the sender and the metrics."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from oi.gateway.clock import TOLERATED_SECONDS, ReceiveClock
+from oi.gateway.intake import Intake
+from oi.gateway.metrics import Metrics
+from oi.gateway.metrics_server import HOST, serve_metrics
+from oi.gateway.sender import Sender, Upstream
+from oi.gateway.settings import GatewaySettings
+from oi.gateway.sources import SourceContext, create_source
+from oi.gateway.spool import GatewaySpool
+from oi.gateway.spool_thread import SpoolThread
+from oi.gateway.uplink import Uplink
+
+_CLOCK_CHECK_SECONDS = 60.0
+_LOG = logging.getLogger(__name__)
+
+
+async def run_gateway(
+    settings: GatewaySettings, *, metrics: Metrics | None = None, upstream: Upstream | None = None
+) -> None:
+    """Run the gateway until its task is cancelled; received messages are stored on disk before this function returns.
+
+    Args:
+        settings: configuration of the gateway.
+        metrics: counters and gauges to update; new ones if None.
+        upstream: receiver of the batches of messages; the configured service if None.
+
+    Raises:
+        SettingsError: a setting of the source is invalid.
+        SpoolInUseError: another gateway uses the spool file.
+        OSError: the spool file cannot be opened, or the port of the metrics is in use.
+    """
+    metrics, clock = metrics or Metrics(), ReceiveClock()
+    spool = SpoolThread(GatewaySpool(settings.spool))
+    uplink = Uplink(settings.service, clock)
+    try:
+        intake = Intake(settings.routes, spool, clock, metrics)
+        sender = Sender(upstream or uplink, spool, metrics)
+        intake.call_when_stored(sender.wake)
+        context = SourceContext(settings.routes.filters, intake, _SpoolMarks(spool, intake), metrics)
+        source = create_source(settings.source_kind, settings.source, context)
+        _observe_spool(metrics, spool.spool, settings.spool.max_bytes)
+        server = await serve_metrics(metrics, settings.metrics_port) if settings.metrics_port else None
+        _report_start(settings, spool.spool)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for task in (intake.run(), sender.run(), source.run(), _watch_clock(clock, metrics)):
+                    group.create_task(task)
+        finally:
+            if server is not None:
+                server.close()
+    finally:
+        await uplink.close()
+        spool.close()
+
+
+class _SpoolMarks:
+    """The MarkStore port over the spool: stores the marks by which a source recognises repeated deliveries."""
+
+    def __init__(self, spool: SpoolThread, intake: Intake) -> None:
+        self._spool = spool
+        self._intake = intake
+
+    async def read(self) -> Sequence[bytes]:
+        await self._intake.wait_until_stored()
+        marks: list[bytes] = await self._spool.run(self._spool.spool.read_marks)
+        return marks
+
+    async def clear(self) -> None:
+        await self._spool.run(self._spool.spool.clear_marks)
+
+
+async def _watch_clock(clock: ReceiveClock, metrics: Metrics) -> None:
+    """Log an error when the clock of this machine begins to differ much from the service's clock."""
+    reported = False
+    while True:
+        await asyncio.sleep(_CLOCK_CHECK_SECONDS)
+        difference = clock.get_difference()
+        metrics.set_gauge("clock_difference_seconds", difference)
+        differs = abs(difference) > TOLERATED_SECONDS
+        if differs and not reported:
+            _LOG.error(
+                "The clock of this machine differs from the service's clock by %.0f seconds. Messages without a time "
+                "get the time of the service until the clock is set.",
+                difference,
+            )
+        reported = differs
+
+
+def _observe_spool(metrics: Metrics, spool: GatewaySpool, max_bytes: int) -> None:
+    metrics.set_gauge("spool_limit_bytes", max_bytes)
+    metrics.set_gauge("spool_blocked", 0)
+    metrics.set_gauge("source_connected", 0)
+    metrics.observe_gauge("waiting_messages", lambda: spool.waiting.messages)
+    metrics.observe_gauge("waiting_bytes", lambda: spool.waiting.bytes)
+    metrics.observe_gauge("rejected_bytes", lambda: spool.rejected_bytes)
+
+
+def _report_start(settings: GatewaySettings, spool: GatewaySpool) -> None:
+    _LOG.info(
+        "The gateway sends to %s; %s messages wait in %s.",
+        settings.service.url,
+        f"{spool.waiting.messages:,}",
+        settings.spool.path,
+    )
+    if settings.metrics_port:
+        _LOG.info("Metrics are at http://%s:%s/metrics.", HOST, settings.metrics_port)

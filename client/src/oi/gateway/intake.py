@@ -1,0 +1,188 @@
+"""Storage of received messages in the spool file, several at once; stored messages are acknowledged to the source."""
+
+import asyncio
+import logging
+import sqlite3
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from oi.gateway.clock import ReceiveClock
+from oi.gateway.deliveries import Delivery
+from oi.gateway.messages import RejectedError, build_line
+from oi.gateway.metrics import Metrics
+from oi.gateway.routes import Routes
+from oi.gateway.spool import Rejected
+from oi.gateway.spool_thread import SpoolThread
+
+MAX_PENDING = 5_000
+_MAX_PENDING_BYTES = 32 * 2**20
+_GATHER_SECONDS = 0.001
+_GATHER_STEPS = 8
+_RETRY_SECONDS = 1.0
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Message that is not on disk yet: an NDJSON line for a connection, or a rejected message."""
+
+    delivery: Delivery
+    lookup: str
+    line: bytes
+    rejected: Rejected | None = None
+
+
+class Intake:
+    """Converts received messages and stores them on disk; while the disk or the spool is full, the source must wait.
+
+    Args:
+        routes: rules that map the addresses of messages (MQTT topics) to data connections.
+        spool: thread with the file of messages that wait to be sent.
+        clock: clock for messages without a timestamp.
+        metrics: counters and gauges to update.
+    """
+
+    def __init__(self, routes: Routes, spool: SpoolThread, clock: ReceiveClock, metrics: Metrics) -> None:
+        self._routes = routes
+        self._spool = spool
+        self._clock = clock
+        self._metrics = metrics
+        self._pending: list[_Pending] = []
+        self._pending_bytes = 0
+        self._arrived = asyncio.Event()
+        self._waiting_for_room: list[Callable[[], None]] = []
+        self._stored_listeners: list[Callable[[], None]] = []
+        self._blocked = False
+        self._all_stored = asyncio.Event()
+        self._all_stored.set()
+        # A prefix per start: a restored copy of the spool must not use ids again.
+        self._id_prefix = uuid.uuid4().hex[:20]
+        self._next_id = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if the source must not read further messages, because too many are in memory or the disk is full."""
+        return self._blocked or len(self._pending) >= MAX_PENDING or self._pending_bytes >= _MAX_PENDING_BYTES
+
+    def call_when_room(self, function: Callable[[], None]) -> None:
+        """Register a function that is called once, when :attr:`is_full` becomes False."""
+        self._waiting_for_room.append(function)
+
+    def call_when_stored(self, function: Callable[[], None]) -> None:
+        """Register a function that is called each time after messages were stored."""
+        self._stored_listeners.append(function)
+
+    def put(self, delivery: Delivery) -> None:
+        """Accept a message, and acknowledge the message to the source when it is on disk."""
+        self._metrics.count("received_messages_total")
+        pending = self._convert(delivery)
+        self._pending.append(pending)
+        self._pending_bytes += len(pending.line)
+        self._arrived.set()
+        self._all_stored.clear()
+
+    async def wait_until_stored(self) -> None:
+        """Wait until every received message is on disk."""
+        await self._all_stored.wait()
+
+    async def run(self) -> None:
+        """Store messages until the task is cancelled; before the task ends, all received messages are stored."""
+        try:
+            while True:
+                await self._arrived.wait()
+                await self._gather()
+                await self._store_pending()
+        finally:
+            if self._pending and not self._blocked:
+                await self._store_once(self._pending)
+
+    async def _gather(self) -> None:
+        """Wait a few milliseconds for more messages, to store them together; stop waiting as soon as none arrives.
+
+        A longer wait would delay a source that waits for acknowledgements.
+        """
+        for _ in range(_GATHER_STEPS):
+            before = len(self._pending)
+            await asyncio.sleep(_GATHER_SECONDS)
+            if len(self._pending) == before:
+                return
+
+    async def _store_pending(self) -> None:
+        taken, self._pending, self._pending_bytes = self._pending, [], 0
+        self._arrived.clear()
+        try:
+            while True:
+                if await self._store_once(taken):
+                    break
+                await asyncio.sleep(_RETRY_SECONDS)
+        except asyncio.CancelledError:
+            # Not acknowledged: the source delivers them again after the next start.
+            self._pending = [*taken, *self._pending]
+            raise
+        if not self._pending:
+            self._all_stored.set()
+        if not self.is_full:
+            waiting, self._waiting_for_room = self._waiting_for_room, []
+            for function in waiting:
+                function()
+
+    async def _store_once(self, taken: list[_Pending]) -> bool:
+        """Store messages on disk and acknowledge them; return False if they cannot be stored now."""
+        lines: dict[str, list[bytes]] = {}
+        for each in taken:
+            if each.rejected is None:
+                lines.setdefault(each.lookup, []).append(each.line)
+        rejected = [each.rejected for each in taken if each.rejected is not None]
+        mark = b"".join([each.delivery.mark for each in taken])
+        try:
+            dropped = await self._spool.run(self._spool.spool.append, lines, rejected, mark)
+        except (OSError, sqlite3.Error) as error:
+            self._report_blocked(error)
+            return False
+        self._report_stored(len(taken) - len(rejected), dropped)
+        for each in taken:
+            if each.delivery.acknowledge is not None:
+                each.delivery.acknowledge()
+        for function in self._stored_listeners:
+            function()
+        return True
+
+    def _convert(self, delivery: Delivery) -> _Pending:
+        try:
+            target = self._routes.find(delivery.address)
+            if target is None:
+                raise RejectedError("no_route", "No route of the configuration matches the topic.")  # noqa: TRY301
+            line = build_line(delivery.payload, target, self._clock.now(), self._create_id)
+        except RejectedError as error:
+            rejected = Rejected(delivery.address, None, error.reason, str(error), delivery.payload)
+            self._report_rejected(rejected)
+            return _Pending(delivery, "", delivery.payload, rejected)
+        return _Pending(delivery, target.connection, line)
+
+    def _create_id(self) -> str:
+        self._next_id += 1
+        return f"{self._id_prefix}-{self._next_id}"
+
+    def _report_rejected(self, rejected: Rejected) -> None:
+        label = f'reason="{rejected.reason}"'
+        # One line a thousand messages: a device that sends nothing else must not fill the log.
+        if self._metrics.get_count("rejected_messages_total", label) % 1000 == 0:
+            _LOG.warning("A message on %r was rejected (%s): %s", rejected.address, rejected.reason, rejected.detail)
+        self._metrics.count("rejected_messages_total", label=label)
+
+    def _report_blocked(self, error: Exception) -> None:
+        if not self._blocked:
+            _LOG.error("Messages cannot be stored, so none are acknowledged: %s Trying again every second.", error)
+        self._blocked = True
+        self._metrics.set_gauge("spool_blocked", 1)
+
+    def _report_stored(self, stored: int, dropped: int) -> None:
+        if self._blocked:
+            _LOG.info("Messages are stored again.")
+        self._blocked = False
+        self._metrics.set_gauge("spool_blocked", 0)
+        self._metrics.count("stored_messages_total", stored)
+        if dropped:
+            _LOG.warning("The spool is full: %s of the oldest messages were deleted.", f"{dropped:,}")
+            self._metrics.count("dropped_messages_total", dropped)

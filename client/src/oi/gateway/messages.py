@@ -1,0 +1,159 @@
+"""Conversion of a received message to an NDJSON line, the form in which the service accepts telemetry."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, NoReturn
+
+from oi.gateway.routes import Fields, Target
+
+MAX_BYTES = 256 * 1024
+"""Maximum size of a message, as the service accepts it."""
+
+_ESCAPED = (("~1", "/"), ("~0", "~"))
+_MILLISECONDS = 1000
+_MISSING: Any = object()
+_DEFAULT = Fields()
+
+
+class RejectedError(ValueError):
+    """A received message cannot be sent to the service, because it is invalid.
+
+    Args:
+        reason: short code of the reason for metrics, such as ``not_json``.
+        detail: one sentence that explains the reason.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def build_line(payload: bytes, target: Target, received_at: float, create_id: Callable[[], str]) -> bytes:
+    """Convert a message to an NDJSON line with the properties ``messageId``, ``timestamp`` and ``deviceId``.
+
+    Args:
+        payload: bytes of the message, a JSON object.
+        target: data connection and device to which the message belongs.
+        received_at: time of receipt in seconds since 1970, used for a message without a timestamp.
+        create_id: returns a new id, used for a message without an id.
+
+    Raises:
+        RejectedError: the message is not a JSON object, is too large, or has invalid metadata.
+    """
+    if len(payload) > MAX_BYTES:
+        raise RejectedError("too_large", f"The message has {len(payload):,} bytes; the maximum is {MAX_BYTES:,}.")
+    message = _parse(payload)
+    added = _lift(message, target.fields)
+    if target.device is not None:
+        added["deviceId"] = target.device
+    changes = target.fields != _DEFAULT or any(name in message for name in added) or b"\n" in payload
+    if "messageId" not in message and "messageId" not in added:
+        added["messageId"] = create_id()
+    if "timestamp" not in message and "timestamp" not in added:
+        added["timestamp"] = format_time(received_at)
+    line = _encode({**message, **added}) if changes else _splice(payload, added, is_empty=not message)
+    if len(line) > MAX_BYTES:
+        raise RejectedError("too_large", f"With its metadata the message has more than {MAX_BYTES:,} bytes.")
+    return line
+
+
+def format_time(seconds: float) -> str:
+    """Format a time in seconds since 1970 as RFC 3339 text in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _parse(payload: bytes) -> dict[str, Any]:
+    try:
+        message = _DECODER.decode(payload.decode("utf-8"))
+    except RecursionError:
+        raise RejectedError("not_json", "The message is nested too deeply.") from None
+    except ValueError as error:
+        raise RejectedError("not_json", f"The message is not JSON: {error}") from None
+    if not isinstance(message, dict):
+        raise RejectedError("not_json", "The message is not a JSON object.")
+    return message
+
+
+def _reject_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a JSON number; send null or a finite number")
+
+
+# Built once: the functions of the module `json` build them for each call with these options.
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant)
+_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+
+
+def _splice(payload: bytes, added: dict[str, Any], *, is_empty: bool) -> bytes:
+    """Insert JSON properties at the start of a message, without changing the rest of its text."""
+    text = payload.strip()
+    if not added:
+        return text + b"\n"
+    head = _ENCODER.encode(added)[:-1].encode()
+    return head + (b"" if is_empty else b",") + text[1:] + b"\n"
+
+
+def _encode(message: dict[str, Any]) -> bytes:
+    try:
+        return _ENCODER.encode(message).encode() + b"\n"
+    except ValueError as error:
+        # A number such as 1e999 is infinite after parsing; an unpaired surrogate has no UTF-8 form.
+        raise RejectedError("not_json", f"The message cannot be represented in JSON: {error}") from None
+
+
+def _lift(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
+    """Remove from a message the metadata that JSON pointers select; return the metadata by the service's names."""
+    added: dict[str, Any] = {}
+    for name, pointer in (("messageId", fields.message_id), ("deviceId", fields.device_id)):
+        value = _MISSING if pointer is None else _remove(message, pointer)
+        if value is not _MISSING:
+            if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+                raise RejectedError("metadata", f"The value at {pointer} is not a text or an integer.")
+            added[name] = str(value)
+    pointer = fields.timestamp
+    if pointer is None and fields.timestamp_format != "rfc3339":
+        pointer = "/timestamp"
+    value = _MISSING if pointer is None else _remove(message, pointer)
+    if value is not _MISSING:
+        added["timestamp"] = _convert_time(value, fields.timestamp_format, str(pointer))
+    return added
+
+
+def _convert_time(value: Any, form: str, pointer: str) -> str:
+    invalid = RejectedError("metadata", f"The value at {pointer} is not a time in the format {form}.")
+    if form == "rfc3339":
+        if isinstance(value, str):
+            return value
+        raise invalid
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise invalid
+    try:
+        return format_time(value if form == "epochSeconds" else value / _MILLISECONDS)
+    except (ValueError, OverflowError, OSError):
+        raise invalid from None
+
+
+def _remove(message: dict[str, Any], pointer: str) -> Any:
+    """Remove the value that a JSON pointer selects, and objects that become empty; return the removed value."""
+    *parents, last = [_unescape(part) for part in pointer.split("/")[1:]]
+    passed: list[tuple[dict[str, Any], str]] = []
+    place: Any = message
+    for part in parents:
+        if not isinstance(place, dict) or part not in place:
+            return _MISSING
+        passed.append((place, part))
+        place = place[part]
+    if not isinstance(place, dict) or last not in place:
+        return _MISSING
+    value = place.pop(last)
+    for parent, part in reversed(passed):
+        if parent[part]:
+            break
+        del parent[part]
+    return value
+
+
+def _unescape(part: str) -> str:
+    for escaped, character in _ESCAPED:
+        part = part.replace(escaped, character)
+    return part

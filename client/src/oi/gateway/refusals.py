@@ -1,0 +1,94 @@
+"""Interpretation of the errors with which the service rejects a batch of messages: what the gateway must do."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from oi.errors import (
+    ApiError,
+    ForbiddenError,
+    InvalidRequestError,
+    OverloadedError,
+    SignInError,
+    TooManyRequestsError,
+    UnreachableError,
+)
+from oi.gateway.sections import SettingsError
+
+_LINE = re.compile(r"[Ll]ine (\d{1,6})\b")
+_STORAGE_FULL = 507
+_DEVICE_NOT_ALLOWED = "DEVICE_NOT_ALLOWED"
+
+
+class Action(Enum):
+    """Action of the gateway's sender after the service has rejected a batch."""
+
+    RETRY = "send everything again later"
+    READ_KEY = "read the key again, then send everything again"
+    HOLD_CONNECTION = "send the other connections, and this one again later"
+    REJECT_LINES = "store the named messages as rejected, and send the others"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Interpretation of the error with which the service rejected a batch of messages.
+
+    Attributes:
+        action: action that the sender must take.
+        text: explanation of the error for the log.
+        lines: reasons for the rejection by line number of the batch, from 1; only for ``REJECT_LINES``.
+        concerns_device: whether a reason applies to all messages of the same device.
+    """
+
+    action: Action
+    text: str
+    lines: Mapping[int, str] = field(default_factory=dict)
+    concerns_device: bool = False
+
+    def extend_to_devices(self, lines: Sequence[bytes]) -> dict[int, str]:
+        """Return the reasons for all rejected lines of a batch, by line number.
+
+        If a device is not allowed, the service names only the first message of this device. The result contains all of
+        them; otherwise each message would need another request.
+        """
+        found = {number: reason for number, reason in self.lines.items() if number <= len(lines)}
+        if not self.concerns_device:
+            return found
+        devices = {json.loads(lines[number - 1]).get("deviceId"): reason for number, reason in found.items()}
+        for number, line in enumerate(lines, 1):
+            device = json.loads(line).get("deviceId")
+            if device in devices:
+                found.setdefault(number, devices[device])
+        return found
+
+
+def explain_refusal(error: ApiError | SettingsError, lookup: str) -> Refusal:
+    """Interpret the error with which the service rejected telemetry of a connection."""
+    if isinstance(error, SettingsError):
+        return Refusal(Action.READ_KEY, str(error))
+    if isinstance(error, UnreachableError):
+        return Refusal(Action.RETRY, f"The service cannot be reached: {error}")
+    if isinstance(error, SignInError):
+        return Refusal(
+            Action.READ_KEY,
+            f"The service rejects the API key: {error} Create a key that is bound to the connections, and replace it.",
+        )
+    if isinstance(error, (TooManyRequestsError, OverloadedError)) or error.status == _STORAGE_FULL:
+        return Refusal(Action.RETRY, f"The service accepts no more messages now: {error}")
+    if isinstance(error, (InvalidRequestError, ForbiddenError)) and (lines := _find_lines(error)):
+        text = f"The service rejects messages of the connection {lookup}: {error}"
+        return Refusal(Action.REJECT_LINES, text, lines, concerns_device=error.code == _DEVICE_NOT_ALLOWED)
+    return Refusal(Action.HOLD_CONNECTION, f"The service refuses messages of the connection {lookup}: {error}")
+
+
+def _find_lines(error: ApiError) -> dict[int, str]:
+    """Return the reasons by number of the lines that an error names."""
+    found: dict[int, str] = {}
+    for each in error.errors:
+        if match := _LINE.match(str(each.get("field", ""))):
+            found.setdefault(int(match[1]), str(each.get("message", "")))
+    if not found and (match := _LINE.match(error.detail)):
+        found[int(match[1])] = error.detail
+    return found

@@ -1,0 +1,40 @@
+"""Text about the rejected messages: received messages that cannot be sent to the service."""
+
+import json
+
+from oi.gateway.messages import format_time
+from oi.gateway.settings import SpoolSettings
+from oi.gateway.spool import GatewaySpool
+
+_LONGEST_SHOWN = 120
+
+
+def describe_rejected(settings: SpoolSettings, limit: int, *, as_json: bool) -> list[str]:
+    """Return a line of text about each of the newest rejected messages, with the reason.
+
+    Args:
+        settings: settings of the spool file, which contains the rejected messages.
+        limit: maximum number of messages.
+        as_json: whether each line is a JSON object with the whole message.
+
+    Raises:
+        SpoolInUseError: the gateway runs and uses the spool file.
+        OSError: the spool file cannot be opened.
+    """
+    if not settings.path.exists():
+        raise FileNotFoundError(f"The spool {settings.path} does not exist.")
+    spool = GatewaySpool(settings)
+    try:
+        found = spool.read_rejected(limit)
+    finally:
+        spool.close()
+    lines = []
+    for seconds, each in found:
+        time, text = format_time(seconds), each.message.decode("utf-8", "replace").strip()
+        place = each.address or f"connection {each.lookup}"
+        if as_json:
+            members = {"time": time, "topic": each.address, "connection": each.lookup, "reason": each.reason}
+            lines.append(json.dumps({**members, "detail": each.detail, "message": text}, ensure_ascii=False))
+        else:
+            lines.append(f"{time}  {place}  {each.reason}: {each.detail}  {text[:_LONGEST_SHOWN]}")
+    return lines

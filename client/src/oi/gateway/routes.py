@@ -1,0 +1,228 @@
+"""Rules that map the address of a message, such as an MQTT topic, to a data connection and a device."""
+
+import re
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from oi.gateway.sections import Section, SettingsError
+
+TIMESTAMP_FORMATS = ("rfc3339", "epochSeconds", "epochMilliseconds")
+_LOOKUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_NAMED_LEVEL = re.compile(r"\{([a-zA-Z][a-zA-Z0-9_]*)\}")
+_LONGEST_DEVICE = 256
+_MAX_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Places of the metadata (time, id, device) in a message.
+
+    Attributes:
+        timestamp: JSON pointer to the time; None for the top-level property ``timestamp``.
+        timestamp_format: format of the time, one of ``TIMESTAMP_FORMATS``.
+        message_id: JSON pointer to the message id; None for the top-level property ``messageId``.
+        device_id: JSON pointer to the device id; None for the top-level property ``deviceId``.
+    """
+
+    timestamp: str | None = None
+    timestamp_format: str = "rfc3339"
+    message_id: str | None = None
+    device_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Rule that maps the messages whose address matches a filter to a data connection.
+
+    Attributes:
+        topic: filter for MQTT topics, as configured; a level may be ``+`` or ``{name}``, and the last level ``#``.
+        connection: short name (lookup) of the connection; ``{name}`` is replaced by the topic's level of that name.
+        device: device id; None if each message contains its device id.
+        fields: places of the metadata in the messages.
+    """
+
+    topic: str
+    connection: str
+    device: str | None
+    fields: Fields
+
+    @property
+    def filter(self) -> str:
+        """Topic filter for the MQTT broker, in which ``+`` replaces each ``{name}``."""
+        return "/".join("+" if _NAMED_LEVEL.fullmatch(level) else level for level in self.topic.split("/"))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Connection and device to which a received message belongs.
+
+    Attributes:
+        connection: short name (lookup) of the connection.
+        device: device id; None if the message contains its device id.
+        fields: places of the metadata in the messages.
+    """
+
+    connection: str
+    device: str | None
+    fields: Fields
+
+
+class Routes:
+    """All rules of a gateway; the first rule whose filter matches the address of a message is used.
+
+    Raises:
+        ValueError: two filters overlap and neither covers the other, so that a broker may deliver a message twice.
+    """
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._routes = [(route, _compile(route)) for route in routes]
+        self._targets: dict[str, Target | None] = {}
+        self.filters = _find_filters([route.filter for route in routes])
+
+    @property
+    def connections(self) -> AbstractSet[str]:
+        """Connections that the rules name without a ``{name}`` of the topic."""
+        return {route.connection for route, _ in self._routes if not _NAMED_LEVEL.search(route.connection)}
+
+    def find(self, address: str) -> Target | None:
+        """Return the connection and the device for the address of a message; None if no rule matches."""
+        if address in self._targets:
+            return self._targets[address]
+        # Addresses come from outside: the memory for them is limited.
+        if len(self._targets) >= _MAX_REMEMBERED:
+            self._targets.clear()
+        found = self._targets[address] = self._match(address)
+        return found
+
+    def _match(self, address: str) -> Target | None:
+        for route, pattern in self._routes:
+            if match := pattern.fullmatch(address):
+                return _build_target(route, match.groupdict())
+        return None
+
+
+def parse_route(section: Section) -> Route:
+    """Parse one rule from its section in the configuration file.
+
+    Raises:
+        SettingsError: a setting is invalid; the message names the first one.
+    """
+    topic = section.text("topic")
+    _check_topic(topic, section.describe("topic"))
+    fields = Fields(
+        _read_pointer(section, "timestampPointer"),
+        section.choice("timestampFormat", TIMESTAMP_FORMATS, "rfc3339"),
+        _read_pointer(section, "messageIdPointer"),
+        _read_pointer(section, "deviceIdPointer"),
+    )
+    route = Route(topic, section.text("connection"), section.text("device", None), fields)
+    if route.device is not None and fields.device_id is not None:
+        raise SettingsError(f"{section.describe('device')} and `deviceIdPointer` exclude each other.")
+    section.finish()
+    names = set(_NAMED_LEVEL.findall(topic))
+    for name, template in (("connection", route.connection), ("device", route.device or "")):
+        for used in _NAMED_LEVEL.findall(template):
+            if used not in names:
+                raise SettingsError(
+                    f"{section.describe(name)} uses the placeholder {{{used}}}, but the topic has no level {{{used}}}; "
+                    "add it to the topic."
+                )
+    if not _NAMED_LEVEL.search(route.connection) and not _LOOKUP.fullmatch(route.connection):
+        raise SettingsError(
+            f"{section.describe('connection')} must be the lookup (short name) of a connection, such as pump-rig."
+        )
+    return route
+
+
+def _check_topic(topic: str, place: str) -> None:
+    levels = topic.split("/")
+    for index, level in enumerate(levels):
+        is_wildcard = level in {"+", "#"} or _NAMED_LEVEL.fullmatch(level)
+        if not is_wildcard and any(each in level for each in "+#{}\0"):
+            raise SettingsError(f"{place}: `+`, `#` and a name in braces must each be a whole level of the topic.")
+        if level == "#" and index != len(levels) - 1:
+            raise SettingsError(f"{place}: `#` must be the last level of the topic.")
+    if topic.startswith("$share/"):
+        raise SettingsError(f"{place}: remove the prefix $share; for a shared subscription set `source.sharedGroup`.")
+    names = _NAMED_LEVEL.findall(topic)
+    if len(names) != len(set(names)):
+        raise SettingsError(f"{place}: each name in braces, such as {{line}}, may occur only once.")
+
+
+def _read_pointer(section: Section, name: str) -> str | None:
+    pointer: str | None = section.text(name, None)
+    if pointer is not None and not pointer.startswith("/"):
+        raise SettingsError(f"{section.describe(name)} must be a JSON pointer, such as /header/time.")
+    return pointer
+
+
+def _compile(route: Route) -> re.Pattern[str]:
+    parts = []
+    for index, level in enumerate(route.topic.split("/")):
+        separator = "/" if index else ""
+        if level == "#":
+            # `a/#` matches `a` itself too; at the first level it does not match topics of the broker such as `$SYS`.
+            parts.append(rf"(?:{separator}.*+)?+" if index else r"(?!\$).*+")
+        elif level == "+":
+            parts.append(separator + (r"[^/]*+" if index else r"(?!\$)[^/]*+"))
+        elif name := _NAMED_LEVEL.fullmatch(level):
+            start = separator if index else r"(?!\$)"
+            parts.append(rf"{start}(?P<{name[1]}>[^/]++)")
+        else:
+            parts.append(separator + re.escape(level))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _build_target(route: Route, names: dict[str, str]) -> Target | None:
+    """Insert the topic's named levels into a rule's connection and device; None if a result is not a valid name."""
+    connection = _fill(route.connection, names)
+    device = None if route.device is None else _fill(route.device, names)
+    if not _LOOKUP.fullmatch(connection) or (device is not None and len(device) > _LONGEST_DEVICE):
+        return None
+    return Target(connection, device, route.fields)
+
+
+def _fill(template: str, names: dict[str, str]) -> str:
+    return _NAMED_LEVEL.sub(lambda match: names[match[1]], template)
+
+
+def _find_filters(filters: Sequence[str]) -> list[str]:
+    """Return the topic filters to which the gateway must subscribe: those that no other filter covers."""
+    unique = list(dict.fromkeys(filters))
+    for index, one in enumerate(unique):
+        for other in unique[:index]:
+            if _overlap(one, other) and not _covers(one, other) and not _covers(other, one):
+                raise ValueError(
+                    f"The topics {other} and {one} overlap, so a broker may deliver messages twice; "
+                    "use one topic that covers both."
+                )
+    return [one for one in unique if not any(other != one and _covers(other, one) for other in unique)]
+
+
+def _covers(wide: str, narrow: str) -> bool:
+    """Return whether every topic that matches the filter ``narrow`` also matches the filter ``wide``."""
+    wide_levels, narrow_levels = wide.split("/"), narrow.split("/")
+    for index, level in enumerate(wide_levels):
+        if level == "#":
+            return True
+        if index >= len(narrow_levels) or narrow_levels[index] == "#":
+            return False
+        if level not in {"+", narrow_levels[index]}:
+            return False
+    return len(wide_levels) == len(narrow_levels)
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether there are topics that match both filters."""
+    first, second = one.split("/"), other.split("/")
+    for left, right in zip(first, second, strict=False):
+        if "#" in {left, right}:
+            return True
+        if left != right and "+" not in {left, right}:
+            return False
+    if len(first) == len(second):
+        return True
+    longer = first if len(first) > len(second) else second
+    shorter = min(len(first), len(second))
+    return longer[shorter:] == ["#"]

@@ -1,0 +1,100 @@
+"""Typed and checked access to the properties of a configuration file."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+_REQUIRED: Any = object()
+
+
+class SettingsError(ValueError):
+    """The configuration is invalid; the message names the property and the violated rule."""
+
+
+class Section:
+    """Object in a configuration file; :meth:`finish` rejects properties that the program has not read.
+
+    Args:
+        value: the parsed object, a mapping of names to values.
+        place: path of the object in the file, such as ``routes[0]``; empty for the whole file.
+
+    Raises:
+        SettingsError: the value is not an object.
+    """
+
+    def __init__(self, value: Any, place: str = "") -> None:
+        if not isinstance(value, Mapping):
+            raise SettingsError(f"{place or 'The file'} must be an object with properties.")
+        self._values: dict[str, Any] = dict(value)
+        self._place = place
+        self._read: list[str] = []
+
+    def describe(self, name: str) -> str:
+        """Return the path of a property in the file, for error messages."""
+        return f"`{self._place}.{name}`" if self._place else f"`{name}`"
+
+    def has(self, name: str) -> bool:
+        """Return whether the object has a property with this name that is not null."""
+        self._read.append(name)
+        return self._values.get(name) is not None
+
+    def text(self, name: str, default: Any = _REQUIRED) -> Any:
+        """Return the non-empty text of a property, or the default if the property is missing."""
+        value = self._get(name, default)
+        if value is not default and (not isinstance(value, str) or not value):
+            raise SettingsError(f"{self.describe(name)} must be a text that is not empty.")
+        return value
+
+    def choice(self, name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Any:
+        """Return the text of a property that must be one of several texts."""
+        value = self._get(name, default)
+        # YAML reads `5` as a number; it names the same choice as the text.
+        if value is not default and (isinstance(value, bool) or str(value) not in choices):
+            raise SettingsError(f"{self.describe(name)} must be one of {', '.join(choices)}.")
+        return value if value is default else str(value)
+
+    def integer(self, name: str, default: Any, *, least: int, most: int) -> int:
+        """Return the integer of a property, which must be within bounds."""
+        value = self._get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise SettingsError(f"{self.describe(name)} must be an integer between {least:,} and {most:,}.")
+        return value
+
+    def path(self, name: str, default: Any = _REQUIRED) -> Any:
+        """Return the file path that a property states."""
+        value = self.text(name, default)
+        return value if value is default else Path(value)
+
+    def section(self, name: str, default: Any = _REQUIRED) -> "Section":
+        """Return a property that is an object."""
+        return Section(self._get(name, default), self.describe(name).strip("`"))
+
+    def sections(self, name: str) -> "list[Section]":
+        """Return a property that is a list of one or more objects."""
+        value = self._get(name, _REQUIRED)
+        if not isinstance(value, list) or not value:
+            raise SettingsError(f"{self.describe(name)} must be a list with at least one element.")
+        place = self.describe(name).strip("`")
+        return [Section(each, f"{place}[{index}]") for index, each in enumerate(value)]
+
+    def finish(self) -> None:
+        """Check that every property of the object was read; a property that was not read is misspelt or unknown.
+
+        Raises:
+            SettingsError: a property is unknown; the message names it and the known ones.
+        """
+        for name in self._values:
+            if name not in self._read:
+                known = ", ".join(sorted(set(self._read)))
+                raise SettingsError(
+                    f"{self.describe(str(name))} is not a known setting; the known settings here are {known}."
+                )
+
+    def _get(self, name: str, default: Any) -> Any:
+        self._read.append(name)
+        value = self._values.get(name)
+        if value is None:
+            if default is _REQUIRED:
+                raise SettingsError(f"{self.describe(name)} is missing.")
+            return default
+        return value

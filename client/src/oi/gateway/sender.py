@@ -1,0 +1,164 @@
+"""Sending of stored messages: several connections at the same time, the messages of each connection in order."""
+
+import asyncio
+import logging
+import time
+from typing import Protocol
+
+from oi.batches import MAX_BYTES, MAX_MESSAGES
+from oi.errors import ApiError
+from oi.gateway.metrics import Metrics
+from oi.gateway.refusals import Action, Refusal, explain_refusal
+from oi.gateway.sections import SettingsError
+from oi.gateway.spool import Batch, Rejected
+from oi.gateway.spool_thread import SpoolThread
+
+CONCURRENT = 4
+_LINGER_SECONDS = 0.1
+"""Pause after a batch that was not full, so that the next one carries more messages."""
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 30.0
+_HOLD_SECONDS = 60.0
+_LOG = logging.getLogger(__name__)
+
+
+class Upstream(Protocol):
+    """Port of the service that receives batches of telemetry messages."""
+
+    async def send(self, lookup: str, lines: bytes) -> None:
+        """Send NDJSON lines for a connection; after an error, nothing or an unknown part of the lines was accepted."""
+
+
+class Sender:
+    """Sends the messages in the spool file, and deletes them from the file after the service has accepted them.
+
+    Args:
+        upstream: service that receives the batches.
+        spool: thread with the file of messages that wait to be sent.
+        metrics: counters and gauges to update.
+    """
+
+    def __init__(self, upstream: Upstream, spool: SpoolThread, metrics: Metrics) -> None:
+        self._upstream = upstream
+        self._spool = spool
+        self._metrics = metrics
+        self._changed = asyncio.Event()
+        self._sending: dict[str, asyncio.Task[None]] = {}
+        self._next_at: dict[str, float] = {}
+        self._paused_until = 0.0
+        self._pause = _FIRST_PAUSE_SECONDS
+        self._reported = dict[str, str]()
+
+    def wake(self) -> None:
+        """Tell the sender that the spool file contains new messages."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Send messages until the task is cancelled."""
+        try:
+            while True:
+                self._changed.clear()
+                timeout = self._start_requests()
+                try:
+                    async with asyncio.timeout(timeout):
+                        await self._changed.wait()
+                except TimeoutError:
+                    pass
+        finally:
+            for task in self._sending.values():
+                task.cancel()
+            await asyncio.gather(*self._sending.values(), return_exceptions=True)
+
+    def _start_requests(self) -> float | None:
+        """Send the queued messages of each telemetry connection in a request of its own.
+
+        Return the seconds until the next request may start; None if only a new message makes one necessary.
+        """
+        now = time.monotonic()
+        if now < self._paused_until:
+            return self._paused_until - now
+        nearest: float | None = None
+        for lookup in self._spool.spool.lookups:
+            if len(self._sending) >= CONCURRENT:
+                return nearest
+            if lookup in self._sending:
+                continue
+            wait = self._next_at.get(lookup, 0.0) - now
+            if wait > 0:
+                nearest = wait if nearest is None else min(nearest, wait)
+                continue
+            task = self._sending[lookup] = asyncio.create_task(self._send(lookup))
+            task.add_done_callback(lambda _, lookup=lookup: self._finish(lookup))  # type: ignore[misc]
+        return nearest
+
+    def _finish(self, lookup: str) -> None:
+        task = self._sending.pop(lookup)
+        self._changed.set()
+        if not task.cancelled() and (error := task.exception()):
+            _LOG.error("Sending for the connection %s failed: %r", lookup, error)
+            self._next_at[lookup] = time.monotonic() + _LONGEST_PAUSE_SECONDS
+
+    async def _send(self, lookup: str) -> None:
+        batch: Batch | None = await self._spool.run(self._spool.spool.read, lookup)
+        if batch is None:
+            return
+        try:
+            await self._upstream.send(lookup, b"".join(batch.blocks))
+        except (ApiError, SettingsError) as error:
+            code = getattr(error, "code", "") or "UNREACHABLE"
+            self._metrics.count("failed_requests_total", label=f'code="{code}"')
+            await self._handle(explain_refusal(error, lookup), batch, getattr(error, "retry_after", None))
+            return
+        # Only now: if the process ends before, the batch is sent again, and the service knows its message ids.
+        await self._spool.run(self._spool.spool.remove, batch)
+        self._report_sent(batch)
+
+    def _report_sent(self, batch: Batch) -> None:
+        self._metrics.count("sent_messages_total", batch.messages)
+        self._metrics.set_gauge("last_sent_timestamp_seconds", time.time())
+        self._pause = _FIRST_PAUSE_SECONDS
+        for key in ("", batch.lookup):
+            if self._reported.pop(key, None):
+                _LOG.info("The service accepts messages of the connection %s again.", batch.lookup)
+        is_full = batch.messages > MAX_MESSAGES // 2 or batch.size > MAX_BYTES // 2
+        self._next_at[batch.lookup] = 0.0 if is_full else time.monotonic() + _LINGER_SECONDS
+
+    async def _handle(self, refusal: Refusal, batch: Batch, retry_after: float | None) -> None:
+        now = time.monotonic()
+        if refusal.action is Action.REJECT_LINES:
+            await self._reject(refusal, batch)
+        elif refusal.action is Action.HOLD_CONNECTION:
+            self._report(batch.lookup, refusal.text)
+            self._next_at[batch.lookup] = now + _HOLD_SECONDS
+        elif refusal.action is Action.READ_KEY:
+            self._report("", refusal.text)
+            self._paused_until = now + _HOLD_SECONDS
+        else:
+            self._report("", refusal.text)
+            self._paused_until = now + max(self._pause, retry_after or 0.0)
+            self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+
+    async def _reject(self, refusal: Refusal, batch: Batch) -> None:
+        """Mark the messages that the service named as rejected; the other messages of the batch are sent again."""
+        lines = b"".join(batch.blocks).splitlines(keepends=True)
+        code, named = "service", refusal.extend_to_devices(lines)
+        rejected = [
+            Rejected("", batch.lookup, code, named[number], line)
+            for number, line in enumerate(lines, 1)
+            if number in named
+        ]
+        if not rejected:
+            self._report(batch.lookup, refusal.text)
+            self._next_at[batch.lookup] = time.monotonic() + _HOLD_SECONDS
+            return
+        accepted = [line for number, line in enumerate(lines, 1) if number not in named]
+        await self._spool.run(self._spool.spool.reject, batch, accepted, rejected)
+        self._metrics.count("rejected_messages_total", len(rejected), label=f'reason="{code}"')
+        _LOG.warning("%s", refusal.text)
+
+    def _report(self, key: str, text: str) -> None:
+        """Log an error unless the same error was already logged; the messages remain in the spool file."""
+        if self._reported.get(key) != text:
+            waiting = self._spool.spool.waiting.messages
+            _LOG.error("%s %s messages wait in the spool; nothing is lost.", text, f"{waiting:,}")
+        self._reported[key] = text

@@ -1,0 +1,163 @@
+"""Configuration of the gateway, read from a YAML file."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from oi.gateway.routes import Route, Routes, parse_route
+from oi.gateway.sections import Section, SettingsError
+
+_UNITS = {"": 1, "B": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_SIZE = re.compile(r"(\d{1,15}) ?([KMGT]iB|B)?")
+_LEAST_SPOOL = 2**20
+_LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+STOP, DROP_OLDEST = "stop", "dropOldest"
+"""Policies for a full spool: read no more messages, or delete the oldest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """Address of the service, and the source of the API key.
+
+    Attributes:
+        url: address of the service.
+        key_file: file with the API key; None if the environment variable ``OI_KEY`` contains the key.
+    """
+
+    url: str
+    key_file: Path | None
+
+    def read_key(self) -> str:
+        """Read the API key; call this again after the service has rejected the key, because it may have been replaced.
+
+        Raises:
+            SettingsError: the file or environment variable with the key is missing or empty.
+        """
+        if self.key_file is None:
+            key = os.environ.get("OI_KEY", "")
+            if not key:
+                raise SettingsError("The API key is missing: set `service.keyFile`, or the variable OI_KEY.")
+            return key
+        try:
+            key = self.key_file.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"The API key cannot be read: {error}") from None
+        if not key:
+            raise SettingsError(f"The file {self.key_file} of the API key is empty.")
+        return key
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolSettings:
+    """Settings of the spool, the file of messages that wait to be sent.
+
+    Attributes:
+        path: path of the file.
+        max_bytes: maximum total size in bytes of the messages in the file.
+        when_full: policy for a full file: ``stop`` accepts no new messages, ``dropOldest`` deletes the oldest ones.
+    """
+
+    path: Path
+    max_bytes: int
+    when_full: str
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    """Complete configuration of the gateway.
+
+    Attributes:
+        service: address and key of the service.
+        source_kind: kind of the source of messages, such as ``mqtt``.
+        source: settings of the source, which the module for this kind parses.
+        routes: rules that map the addresses of messages to data connections.
+        spool: settings of the file of messages that wait to be sent.
+        metrics_port: port on 127.0.0.1 that serves the metrics; 0 to serve no metrics.
+    """
+
+    service: ServiceSettings
+    source_kind: str
+    source: Section
+    routes: Routes
+    spool: SpoolSettings
+    metrics_port: int
+
+
+def load_settings(path: Path) -> GatewaySettings:
+    """Read the configuration from a YAML file.
+
+    Raises:
+        SettingsError: a setting is invalid; the message names the first one and the rule.
+    """
+    import yaml  # noqa: PLC0415  part of the extra `mqtt`
+
+    try:
+        with path.open(encoding="utf-8") as file:
+            value = yaml.safe_load(file)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from None
+    return parse_settings(Section(value))
+
+
+def parse_settings(file: Section) -> GatewaySettings:
+    """Build the configuration of the gateway from the parsed YAML file.
+
+    Raises:
+        SettingsError: a setting is invalid; the message names the first one and the rule.
+    """
+    service = _parse_service(file.section("service"))
+    source = file.section("source")
+    kind = source.text("kind")
+    routes = [parse_route(each) for each in file.sections("routes")]
+    spool = _parse_spool(file.section("spool"))
+    metrics = file.section("metrics", {})
+    port = metrics.integer("port", 9108, least=0, most=65_535)
+    metrics.finish()
+    file.finish()
+    return GatewaySettings(service, kind, source, _build_routes(routes), spool, port)
+
+
+def _build_routes(routes: list[Route]) -> Routes:
+    try:
+        return Routes(routes)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _parse_service(section: Section) -> ServiceSettings:
+    url = section.text("url").rstrip("/")
+    parts = urlsplit(url)
+    if not parts.hostname or parts.scheme not in {"https", "http"} or parts.path or parts.query:
+        raise SettingsError("`service.url` must be an address such as https://plant.example.")
+    if parts.scheme == "http" and parts.hostname not in _LOCAL_HOSTS:
+        raise SettingsError("`service.url` must begin with https://; http:// would send the API key unprotected.")
+    settings = ServiceSettings(url, section.path("keyFile", None))
+    section.finish()
+    return settings
+
+
+def _parse_spool(section: Section) -> SpoolSettings:
+    path = section.path("path")
+    size = parse_size(section.text("maxSize", "10GiB"), section.describe("maxSize"))
+    when_full = section.choice("whenFull", (STOP, DROP_OLDEST), STOP)
+    section.finish()
+    return SpoolSettings(path, size, when_full)
+
+
+def parse_size(text: str, place: str) -> int:
+    """Convert a size such as ``10GiB`` to bytes.
+
+    Args:
+        text: number with an optional unit: B, KiB, MiB, GiB, TiB.
+        place: path of the setting in the file, for the error message.
+
+    Raises:
+        SettingsError: the text is not a size in this form, or the size is less than 1 MiB.
+    """
+    match = _SIZE.fullmatch(text)
+    size = int(match[1]) * _UNITS[(match[2] or "").upper()] if match else 0
+    if size < _LEAST_SPOOL:
+        raise SettingsError(f"{place} must be a size of at least 1MiB, such as 10GiB.")
+    return size

@@ -1,0 +1,79 @@
+"""Sources of messages, such as MQTT brokers: one module for each kind; the setting ``source.kind`` selects it.
+
+Each module has a function ``create_source(section, context)`` that returns a :class:`Source`. To support another
+protocol, add a module and list it in ``KINDS``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+from oi.gateway.deliveries import Delivery
+from oi.gateway.metrics import Metrics
+from oi.gateway.sections import Section, SettingsError
+
+KINDS = {"mqtt": "oi.gateway.sources.mqtt"}
+"""Modules by kind."""
+
+
+class Receiver(Protocol):
+    """Port that receives the messages of a source."""
+
+    @property
+    def is_full(self) -> bool:
+        """True if the source must not read further messages, because the receiver has no room for them."""
+
+    def call_when_room(self, function: Any) -> None:
+        """Register a function that is called once, when :attr:`is_full` becomes False."""
+
+    def put(self, delivery: Delivery) -> None:
+        """Accept a message, and acknowledge the message to the source when it is on disk."""
+
+
+class MarkStore(Protocol):
+    """Port that reads the marks by which a source recognises messages that were delivered and stored before."""
+
+    async def read(self) -> Sequence[bytes]:
+        """Store all messages that are still in memory, then return the marks of the newest deliveries, oldest first."""
+
+    async def clear(self) -> None:
+        """Delete all marks; a source calls this when a new session begins, because no old message is repeated in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceContext:
+    """Objects of the gateway that a source uses.
+
+    Attributes:
+        filters: filters of the addresses (MQTT topics) to read.
+        receiver: object that receives the messages.
+        marks: marks of earlier deliveries, by which repeated deliveries are recognised.
+        metrics: counters and gauges to update.
+        is_check: True for a test of the configuration, which must not receive messages in place of a running gateway.
+    """
+
+    filters: Sequence[str]
+    receiver: Receiver
+    marks: MarkStore
+    metrics: Metrics
+    is_check: bool = False
+
+
+class Source(Protocol):
+    """Port that reads messages from a plant system, such as an MQTT broker."""
+
+    async def run(self) -> None:
+        """Read messages until the task is cancelled; reconnect after a lost network connection."""
+
+
+def create_source(kind: str, section: Section, context: SourceContext) -> Source:
+    """Create the source of messages of the configured kind.
+
+    Raises:
+        SettingsError: the kind is unknown, or a setting of the source is invalid.
+    """
+    if kind not in KINDS:
+        raise SettingsError(f"`source.kind` must be one of {', '.join(KINDS)}.")
+    source: Source = import_module(KINDS[kind]).create_source(section, context)
+    return source

@@ -1,0 +1,106 @@
+"""Source that reads messages from an MQTT broker (versions 3.1.1 and 5)."""
+
+import asyncio
+import logging
+import time
+
+from oi.gateway.sections import Section, SettingsError
+from oi.gateway.sources import SourceContext
+from oi.gateway.sources.mqtt_connection import BrokerError, MqttConnection, TakenOverError
+from oi.gateway.sources.mqtt_marks import Redeliveries
+from oi.gateway.sources.mqtt_settings import MqttSettings, parse_mqtt_settings
+
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 30.0
+_TAKEN_OVER_PAUSE_SECONDS = 30.0
+_STABLE_SECONDS = 60.0
+_SHORT_CONNECTIONS = 3
+_LOG = logging.getLogger(__name__)
+
+
+def create_source(section: Section, context: SourceContext) -> "MqttSource":
+    """Create a source that reads an MQTT broker, from its section in the configuration file.
+
+    Raises:
+        SettingsError: a setting is invalid; the message names the first one.
+    """
+    return MqttSource(parse_mqtt_settings(section, is_check=context.is_check), context)
+
+
+class MqttSource:
+    """Reads the messages of an MQTT broker; reconnects after a lost network connection.
+
+    Args:
+        settings: settings of the broker, the session and the credentials.
+        context: topic filters, receiver of the messages, marks of earlier deliveries, and metrics.
+    """
+
+    def __init__(self, settings: MqttSettings, context: SourceContext) -> None:
+        self._settings = settings
+        self._context = context
+        self._pause = _FIRST_PAUSE_SECONDS
+        self._short_connections = 0
+        self._reported = ""
+
+    async def run(self) -> None:
+        """Read messages until the task is cancelled."""
+        while True:
+            opened_at = time.monotonic()
+            try:
+                await self._read_until_lost()
+            except (BrokerError, SettingsError) as error:
+                if self._context.is_check:
+                    raise
+                await self._report_and_pause(error, time.monotonic() - opened_at)
+
+    async def _read_until_lost(self) -> None:
+        context, settings = self._context, self._settings
+        self._check_certificate()
+        # Deliveries of the last connection are stored first: the broker sends those again that it got no reply for.
+        redeliveries = Redeliveries(await context.marks.read(), settings.max_in_flight)
+        connection = MqttConnection(settings, context)
+        connection.expect_redeliveries(redeliveries)
+        try:
+            if not await connection.open():
+                connection.expect_redeliveries(Redeliveries((), 1))
+                await context.marks.clear()
+            await connection.subscribe(context.filters)
+            self._report_connected()
+            await connection.wait_until_closed()
+        finally:
+            context.metrics.set_gauge("source_connected", 0)
+            connection.close()
+
+    def _report_connected(self) -> None:
+        _LOG.info("Connected to the broker %s as `%s`.", self._settings.place, self._settings.client_id)
+        self._reported = ""
+        self._context.metrics.count("connections_total")
+        self._context.metrics.set_gauge("source_connected", 1)
+
+    async def _report_and_pause(self, error: Exception, lasted: float) -> None:
+        is_short = lasted < _STABLE_SECONDS
+        if not is_short:
+            self._pause = _FIRST_PAUSE_SECONDS
+        self._short_connections = self._short_connections + 1 if is_short and not self._reported else 0
+        text = str(error)
+        if self._short_connections >= _SHORT_CONNECTIONS:
+            text += (
+                " The broker has closed several connections soon after it accepted them; check that no other client "
+                f"uses the client id `{self._settings.client_id}`."
+            )
+        if text != self._reported:
+            _LOG.error("%s Trying again.", text)
+        self._reported = text
+        # A client with the same id would otherwise lose its connection at once, and take this one again.
+        await asyncio.sleep(_TAKEN_OVER_PAUSE_SECONDS if isinstance(error, TakenOverError) else self._pause)
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+
+    def _check_certificate(self) -> None:
+        """Raise an error if the client certificate has expired, because brokers reject it without a reason."""
+        expires_at = None if self._settings.tls is None else self._settings.tls.get_expiry()
+        if expires_at is None:
+            return
+        self._context.metrics.set_gauge("certificate_expires_timestamp_seconds", expires_at)
+        if expires_at < time.time():
+            tls = self._settings.tls
+            day = time.strftime("%Y-%m-%d", time.gmtime(expires_at))
+            raise SettingsError(f"The client certificate {tls and tls.certificate_file} expired on {day}; replace it.")

@@ -1,0 +1,42 @@
+"""Recognition of messages that the MQTT broker delivers a second time.
+
+A broker that receives no acknowledgement of a message sends the message again, with the flag DUP and the same packet
+id. The gateway may have stored the message already: the gateway ended or lost the connection before its acknowledgement
+arrived.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterable
+
+_MARK = struct.Struct(">H8s")
+
+
+def build_mark(packet_id: int, topic: str, payload: bytes) -> bytes:
+    """Build the mark that identifies a delivery: its packet id and a digest of the message."""
+    digest = hashlib.blake2b(topic.encode("utf-8", "surrogatepass"), digest_size=8)
+    digest.update(b"\0")
+    digest.update(payload)
+    return _MARK.pack(packet_id, digest.digest())
+
+
+class Redeliveries:
+    """Deliveries of earlier connections that the broker may repeat.
+
+    Args:
+        marks: marks of the stored deliveries, oldest first; each element may contain several marks.
+        window: maximum number of unacknowledged deliveries. Older deliveries cannot be repeated; their packet ids may
+            belong to other messages now.
+    """
+
+    def __init__(self, marks: Iterable[bytes], window: int) -> None:
+        together = b"".join(marks)[-window * _MARK.size :]
+        self._known = dict(_MARK.iter_unpack(together))
+
+    def take(self, mark: bytes) -> bool:
+        """Return whether a delivery repeats an earlier one; each earlier delivery is recognised once."""
+        packet_id, digest = _MARK.unpack(mark)
+        if self._known.get(packet_id) != digest:
+            return False
+        del self._known[packet_id]
+        return True

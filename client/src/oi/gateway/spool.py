@@ -1,0 +1,293 @@
+"""Spool: SQLite file of messages that wait to be sent; stored messages survive a crash and a power failure."""
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from oi.batches import MAX_BYTES, MAX_MESSAGES, split_lines
+from oi.gateway.settings import DROP_OLDEST, SpoolSettings
+
+MAX_MARKS = 4_096
+"""Number of commits whose delivery marks are stored."""
+REJECTED_PART = 4
+"""Rejected messages take at most this part of the maximum size; the oldest ones are deleted first."""
+_FREE_PAGES = 2_000
+
+_SCHEMA = """
+PRAGMA auto_vacuum = INCREMENTAL;
+PRAGMA journal_mode = WAL;
+CREATE TABLE IF NOT EXISTS block (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, lookup TEXT NOT NULL, stored_at REAL NOT NULL,
+  messages INTEGER NOT NULL, bytes INTEGER NOT NULL, lines BLOB NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS block_by_lookup ON block (lookup, id, messages, bytes);
+CREATE TABLE IF NOT EXISTS mark (id INTEGER PRIMARY KEY AUTOINCREMENT, mark BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS rejected (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, rejected_at REAL NOT NULL, address TEXT NOT NULL, lookup TEXT,
+  reason TEXT NOT NULL, detail TEXT NOT NULL, message BLOB NOT NULL
+) STRICT;
+"""
+
+
+class SpoolFullError(OSError):
+    """The messages in the spool file have reached the maximum total size."""
+
+
+class SpoolInUseError(OSError):
+    """Another process uses the spool file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Message that cannot be sent, stored so that an operator can look at it.
+
+    Attributes:
+        address: address (MQTT topic) of the message; empty if the service rejected the message.
+        lookup: connection for which the service rejected the message; None if the gateway itself rejected it.
+        reason: short code of the reason.
+        detail: one sentence that explains the reason.
+        message: bytes of the message.
+    """
+
+    address: str
+    lookup: str | None
+    reason: str
+    detail: str
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages of one connection that are sent in one request.
+
+    Attributes:
+        lookup: short name of the connection.
+        ids: row ids of the blocks that contain the messages.
+        messages: total number of messages.
+        size: total size of the messages in bytes.
+        blocks: NDJSON lines of each block.
+    """
+
+    lookup: str
+    ids: tuple[int, ...]
+    messages: int
+    size: int
+    blocks: tuple[bytes, ...]
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Number and total size in bytes of the messages that wait to be sent."""
+
+    messages: int = 0
+    bytes: int = 0
+
+
+class GatewaySpool:
+    """Messages on disk. The messages of a connection that are stored together are one row, called a block.
+
+    All methods must be called from the same thread.
+
+    Args:
+        settings: path and maximum size of the file, and the policy for a full file.
+
+    Raises:
+        SpoolInUseError: another process uses the file.
+        OSError: the file cannot be opened.
+    """
+
+    def __init__(self, settings: SpoolSettings) -> None:
+        self._settings = settings
+        self._database = _open(settings)
+        self.waiting = Waiting()
+        self.rejected_bytes = 0
+        self._by_lookup: dict[str, int] = {}
+        self._count()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    @property
+    def lookups(self) -> list[str]:
+        """Short names of the connections with messages that wait to be sent."""
+        return list(self._by_lookup)
+
+    def append(self, lines: Mapping[str, Sequence[bytes]], rejected: Iterable[Rejected], mark: bytes) -> int:
+        """Store messages in one transaction; when this method returns, all are on disk.
+
+        Args:
+            lines: new messages as NDJSON lines, by connection, in the order of their receipt.
+            rejected: received messages that cannot be sent.
+            mark: marks that identify the deliveries, which :meth:`read_marks` returns to the source.
+
+        Returns:
+            Number of waiting messages that were deleted to make room (policy ``dropOldest``).
+
+        Raises:
+            SpoolFullError: the file is full (policy ``stop``).
+            sqlite3.Error: the disk is full or fails.
+        """
+        size = sum(len(line) for each in lines.values() for line in each)
+        dropped = 0
+        with self._change():
+            if self.waiting.bytes + size > self._settings.max_bytes:
+                dropped = self._make_room(size)
+            now = time.time()
+            for lookup, own in lines.items():
+                for block in split_lines(own):
+                    self._insert(lookup, block, now)
+            self._store_rejected(rejected, now)
+            if mark:
+                self._database.execute("INSERT INTO mark (mark) VALUES (?)", (mark,))
+                self._database.execute("DELETE FROM mark WHERE id <= (SELECT max(id) FROM mark) - ?", (MAX_MARKS,))
+        return dropped
+
+    def read(self, lookup: str) -> Batch | None:
+        """Return the oldest messages of a connection that fit into one request; None if no messages wait."""
+        ids: list[int] = []
+        messages = size = 0
+        rows = self._database.execute("SELECT id, messages, bytes FROM block WHERE lookup = ? ORDER BY id", (lookup,))
+        for each, own_messages, own_size in rows:
+            if ids and (messages + own_messages > MAX_MESSAGES or size + own_size > MAX_BYTES):
+                break
+            ids.append(each)
+            messages, size = messages + own_messages, size + own_size
+        rows.close()
+        blocks = [self._database.execute("SELECT lines FROM block WHERE id = ?", (each,)).fetchone()[0] for each in ids]
+        return Batch(lookup, tuple(ids), messages, size, tuple(blocks)) if ids else None
+
+    def remove(self, batch: Batch) -> None:
+        """Delete the messages of a batch that the service has accepted."""
+        with self._change():
+            self._delete(batch.ids)
+        if self._database.execute("PRAGMA freelist_count").fetchone()[0] > _FREE_PAGES:
+            # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
+            self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
+
+    def reject(self, batch: Batch, lines: Sequence[bytes], rejected: Sequence[Rejected]) -> None:
+        """Replace the messages of a batch by the lines that can still be sent, and store the others as rejected."""
+        with self._change():
+            first = batch.ids[0]
+            self._delete(batch.ids)
+            if lines:
+                self._insert(batch.lookup, lines, time.time(), block_id=first)
+            self._store_rejected(rejected, time.time())
+
+    def read_marks(self) -> list[bytes]:
+        """Return the marks that identify the newest deliveries, oldest first."""
+        return [row[0] for row in self._database.execute("SELECT mark FROM mark ORDER BY id")]
+
+    def clear_marks(self) -> None:
+        """Delete all marks of deliveries, because the source has begun a new session."""
+        self._database.execute("DELETE FROM mark")
+
+    def read_rejected(self, limit: int) -> list[tuple[float, Rejected]]:
+        """Return the newest rejected messages, newest first, with the time of each rejection."""
+        rows = self._database.execute(
+            "SELECT rejected_at, address, lookup, reason, detail, message FROM rejected ORDER BY id DESC LIMIT ?",
+            (limit,),
+        )
+        return [(row[0], Rejected(*row[1:])) for row in rows]
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """Run the block as a transaction; after an error, roll back and read the counts of messages again."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            self._count()
+            raise
+
+    def _count(self) -> None:
+        self.waiting = Waiting()
+        self._by_lookup = {}
+        (self.rejected_bytes,) = self._database.execute(
+            "SELECT coalesce(sum(length(message)), 0) FROM rejected"
+        ).fetchone()
+        rows = self._database.execute("SELECT lookup, sum(messages), sum(bytes) FROM block GROUP BY lookup")
+        for lookup, messages, size in rows:
+            self._by_lookup[lookup] = messages
+            self.waiting.messages += messages
+            self.waiting.bytes += size
+
+    def _insert(self, lookup: str, lines: Sequence[bytes], now: float, block_id: int | None = None) -> None:
+        text = b"".join(lines)
+        self._database.execute(
+            "INSERT INTO block (id, lookup, stored_at, messages, bytes, lines) VALUES (?, ?, ?, ?, ?, ?)",
+            (block_id, lookup, now, len(lines), len(text), text),
+        )
+        self._by_lookup[lookup] = self._by_lookup.get(lookup, 0) + len(lines)
+        self.waiting.messages += len(lines)
+        self.waiting.bytes += len(text)
+
+    def _delete(self, ids: Iterable[int]) -> int:
+        deleted = 0
+        for each in ids:
+            # A block may be gone already, deleted to make room.
+            row = self._database.execute(
+                "DELETE FROM block WHERE id = ? RETURNING lookup, messages, bytes", (each,)
+            ).fetchone()
+            if row is None:
+                continue
+            lookup, messages, size = row
+            deleted += messages
+            self.waiting.messages -= messages
+            self.waiting.bytes -= size
+            self._by_lookup[lookup] -= messages
+            if not self._by_lookup[lookup]:
+                del self._by_lookup[lookup]
+        return deleted
+
+    def _make_room(self, size: int) -> int:
+        if self._settings.when_full != DROP_OLDEST:
+            limit = self._settings.max_bytes
+            raise SpoolFullError(f"The spool holds {self.waiting.bytes:,} bytes; `spool.maxSize` is {limit:,}.")
+        dropped = 0
+        while self.waiting.bytes and self.waiting.bytes + size > self._settings.max_bytes:
+            row = self._database.execute("SELECT id FROM block ORDER BY id LIMIT 1").fetchone()
+            dropped += self._delete(row)
+        return dropped
+
+    def _store_rejected(self, rejected: Iterable[Rejected], now: float) -> None:
+        for each in rejected:
+            self._database.execute(
+                "INSERT INTO rejected (rejected_at, address, lookup, reason, detail, message) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (now, each.address, each.lookup, each.reason, each.detail, each.message),
+            )
+            self.rejected_bytes += len(each.message)
+        # Messages that are never sent must not fill the disk.
+        while self.rejected_bytes > self._settings.max_bytes // REJECTED_PART:
+            (size,) = self._database.execute(
+                "DELETE FROM rejected WHERE id = (SELECT min(id) FROM rejected) RETURNING length(message)"
+            ).fetchone()
+            self.rejected_bytes -= size
+
+
+def _open(settings: SpoolSettings) -> sqlite3.Connection:
+    """Open the spool file exclusively for this process."""
+    try:
+        database = sqlite3.connect(settings.path, check_same_thread=False, isolation_level=None, timeout=1)
+    except sqlite3.Error as error:
+        raise OSError(f"The spool {settings.path} cannot be opened: {error}") from None
+    try:
+        # One process sends the messages. A second one would send them again and out of order.
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.executescript(_SCHEMA)
+        # Messages are on disk when `append` returns, also after a power failure.
+        database.execute("PRAGMA synchronous = FULL")
+        database.execute("BEGIN IMMEDIATE")
+        database.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        database.close()
+        if "locked" in str(error):
+            raise SpoolInUseError(f"The spool {settings.path} is in use by another gateway.") from None
+        raise OSError(f"The spool {settings.path} cannot be used: {error}") from None
+    return database

@@ -1,0 +1,29 @@
+"""Thread that accesses the spool file (messages that wait to be sent), so that disk access never blocks the loop."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from oi.gateway.spool import GatewaySpool
+
+
+class SpoolThread:
+    """Runs functions that access the spool file one after the other in a separate thread.
+
+    Args:
+        spool: the spool; from now on, only this thread may use it.
+    """
+
+    def __init__(self, spool: GatewaySpool) -> None:
+        self.spool = spool
+        self._executor = ThreadPoolExecutor(1, "spool")
+
+    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function in the thread of the spool and return its result."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
+
+    def close(self) -> None:
+        """Wait until the running function has ended, and close the spool."""
+        self._executor.submit(self.spool.close)
+        self._executor.shutdown(wait=True)

@@ -1,0 +1,85 @@
+"""HTTP requests of the gateway to the service."""
+
+import asyncio
+import gzip
+from typing import Any
+from urllib.parse import quote
+
+from oi._async.transport import AsyncTransport
+from oi.errors import SignInError
+from oi.gateway.clock import ReceiveClock
+from oi.gateway.settings import ServiceSettings
+
+_TELEMETRY_WRITE = ["Workspace.Telemetry.Write"]
+_LEVEL = 1
+_LEAST_COMPRESSED = 1_024
+_NDJSON = {"Content-Type": "application/x-ndjson"}
+_GZIP = {**_NDJSON, "Content-Encoding": "gzip"}
+
+
+class Uplink:
+    """Sends batches of telemetry; after the service has rejected the API key, the key is read again.
+
+    Args:
+        settings: address of the service, and source of the API key.
+        clock: receives the time of the service from each reply.
+    """
+
+    def __init__(self, settings: ServiceSettings, clock: ReceiveClock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._transport: AsyncTransport | None = None
+        self._retired: AsyncTransport | None = None
+
+    async def send(self, lookup: str, lines: bytes) -> None:
+        """Send NDJSON lines for a connection; when this method returns, the service has accepted all lines.
+
+        Raises:
+            ApiError: nothing or an unknown part of the lines was accepted; sending the same lines again is safe.
+            SettingsError: the API key is missing.
+        """
+        headers = _NDJSON
+        if len(lines) >= _LEAST_COMPRESSED:
+            # Compression releases the interpreter lock; the loop goes on meanwhile.
+            headers, lines = _GZIP, await asyncio.to_thread(gzip.compress, lines, _LEVEL)
+        path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
+        await self._request("POST", path, content=lines, headers=headers)
+
+    async def identify(self) -> dict[str, Any]:
+        """Return the identity and the access rights of the API key.
+
+        Raises:
+            ApiError: the API key is not valid, or the service cannot be reached.
+            SettingsError: the API key is missing.
+        """
+        reply: dict[str, Any] = (await self._request("GET", "/workspace/api/keys/whoami")).json()
+        return reply
+
+    async def close(self) -> None:
+        """Close the network connections to the service."""
+        for transport in (self._transport, self._retired):
+            if transport is not None:
+                await transport.aclose()
+        self._transport = self._retired = None
+
+    async def _request(self, method: str, path: str, **options: Any) -> Any:
+        if self._transport is None:
+            # One attempt: the sender repeats batches itself, and reports each failure at once.
+            self._transport = AsyncTransport(
+                self._settings.url, key=self._settings.read_key(), scopes=_TELEMETRY_WRITE, max_attempts=1
+            )
+        transport = self._transport
+        try:
+            reply = await transport.request(method, path, **options)
+        except SignInError:
+            await self._retire(transport)
+            raise
+        self._clock.observe(reply.headers.get("Date", ""))
+        return reply
+
+    async def _retire(self, transport: AsyncTransport) -> None:
+        """Make the next request read the API key again; requests that run already continue with the old client."""
+        if self._transport is transport:
+            before, self._retired, self._transport = self._retired, transport, None
+            if before is not None:
+                await before.aclose()

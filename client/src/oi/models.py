@@ -1,0 +1,2475 @@
+"""JSON bodies of the service, derived from its OpenAPI document by client/scripts/make_models.py.
+
+Example:
+    >>> from oi.models import EventBody
+    >>> event: EventBody = {"ActionType": "Valve.Opened", "EntityType": "Valve", "EntityID": "V-7"}
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+
+
+class Accepted(TypedDict):
+    """Number of messages that were accepted."""
+
+    accepted: int
+
+
+AccessRight: TypeAlias = Literal[
+    "Workspace.Catalog.Read",
+    "Workspace.WarmQuery.Execute",
+    "Workspace.WarmQuery.AdHoc",
+    "Workspace.WarmQuery.Manage",
+    "Workspace.WarmQuery.Approve",
+    "Workspace.ColdData.Export",
+    "Workspace.LiveStream.Read",
+    "Workspace.Telemetry.Write",
+    "Workspace.Telemetry.Import",
+    "Workspace.Provenance.Read",
+    "Workspace.Provenance.Write",
+    "Workspace.Provenance.Verify",
+    "Workspace.Provenance.Export",
+    "Workspace.Amendment.Read",
+    "Workspace.Amendment.Create",
+    "Workspace.Amendment.Approve",
+    "Workspace.DataStore.Read",
+    "Workspace.DataStore.Manage",
+    "Workspace.Document.Read",
+    "Workspace.Document.Write",
+    "Workspace.Mcp.Use",
+    "Workspace.Keys.Manage",
+    "Workspace.Team.Read",
+    "Workspace.Team.Manage",
+    "Workspace.Catalog.Manage",
+    "Workspace.Policy.Manage",
+    "Workspace.Alert.Read",
+    "Workspace.Alert.Manage",
+    "Workspace.Webhook.Manage",
+]
+"""Right that an operation can require."""
+
+
+class AcknowledgementBody(TypedDict):
+    """Request body that acknowledges an alert."""
+
+    comment: NotRequired[str | None]
+
+
+AdHocBody = TypedDict(
+    "AdHocBody",
+    {
+        "timeRange": NotRequired[str],
+        "from": NotRequired[str | int],
+        "to": NotRequired[str | int],
+        "query": str,
+        "limit": NotRequired[int],
+        "Query": NotRequired[str],
+    },
+)
+"""Request body of an ad-hoc query."""
+
+
+AlertEventDataSeverity: TypeAlias = Literal["info", "warning", "critical"]
+"""Values of ``AlertEventDataSeverity``."""
+
+
+GroupByItem: TypeAlias = str
+"""Values of ``GroupByItem``."""
+
+
+Connection: TypeAlias = str
+"""Values of ``Connection``."""
+
+
+AlertRuleDefinitionState: TypeAlias = Literal["ok", "pending", "firing", "error"]
+"""Values of ``AlertRuleDefinitionState``."""
+
+
+AlertState: TypeAlias = Literal["pending", "firing", "resolved"]
+"""State of an alert."""
+
+
+class Alive(TypedDict):
+    """Reply of the liveness probe."""
+
+    status: Literal["alive"]
+
+
+AmendmentEventDataStatus: TypeAlias = Literal["pending", "approved", "rejected"]
+"""Values of ``AmendmentEventDataStatus``."""
+
+
+AmendmentState: TypeAlias = Literal["pending", "approved", "rejected"]
+"""State of an amendment."""
+
+
+AmendmentStatus: TypeAlias = Literal["pending", "approved"]
+"""Values of ``AmendmentStatus``."""
+
+
+ApiVersion: TypeAlias = Literal["2026-12-01"]
+"""Values of ``ApiVersion``."""
+
+
+class Signature(TypedDict):
+    """Signature of a decision. A rejection has the meaning `rejection`, an approval any other meaning of the policy."""
+
+    meaning: str
+    """
+    One of `policies.signatures.meanings`: `rejection` for a rejection, another one for an approval.
+    """
+    statement: NotRequired[str | None]
+    """
+    Text about the decision.
+    """
+
+
+class ApprovalBody(TypedDict):
+    """Request body that approves an amendment; it may be empty if the workspace requires no signature."""
+
+    signature: NotRequired[Signature | None]
+    """
+    Signature of the decision; required if the policy `signatures` says so.
+    """
+
+
+class AuditEvent(TypedDict):
+    """A stored audit event; further properties are part of the record and of its hash."""
+
+    RecordID: str
+    Timestamp: str
+    UserID: str
+    ActionType: str
+    EntityType: str
+    EntityID: str
+    NodeID: NotRequired[str]
+    BeforeState: NotRequired[dict[str, Any]]
+    AfterState: NotRequired[dict[str, Any]]
+    Name: NotRequired[str]
+    Description: NotRequired[str]
+    PreviousHash: str
+    Hash: str
+
+
+AuditScopeLastVerdict: TypeAlias = Literal["valid", "broken"]
+"""Values of ``AuditScopeLastVerdict``."""
+
+
+class BrokenChainEventData(TypedDict):
+    """An audit chain that the verification in the background found broken."""
+
+    target: str
+    scopeKey: str | None
+    brokenAt: str | None
+    reason: str
+
+
+class BundleFilters(TypedDict):
+    """Filters of a bundle's records."""
+
+    startDate: str | None
+    endDate: str | None
+    entityId: str | None
+
+
+class BundleLink(TypedDict):
+    """The zip file and its link; until `urlExpiresAt`, the link needs no credential."""
+
+    name: str
+    url: str
+    urlExpiresAt: str
+    records: int
+    bytes: int
+    sha256: str
+
+
+class BundleProgress(TypedDict):
+    """Progress of a bundle."""
+
+    scopesDone: int
+    scopesTotal: int
+    records: int
+
+
+class Checkpoint(TypedDict):
+    """A signed checkpoint of a chain (C2SP tlog-checkpoint)."""
+
+    origin: str
+    size: int
+    rootHash: str
+    lastHash: str
+    timestamp: str
+    signedNote: str
+
+
+class CheckpointJwk(TypedDict):
+    """A public key of checkpoints as a JWK (RFC 7517); `kid` is the id in signatures, lowercase hex."""
+
+    kty: str
+    crv: str
+    x: str
+    y: str
+    kid: str
+    use: str
+    alg: str
+
+
+class CheckpointJwkSet(TypedDict):
+    """The current key of checkpoints and the retired keys whose signatures are trusted."""
+
+    keys: list[CheckpointJwk]
+
+
+class ChoiceVariable(TypedDict):
+    """Simulated variable that takes one of several values, chosen at random by weight."""
+
+    name: str
+    kind: Literal["choice"]
+    values: list[float | str | bool]
+    weights: NotRequired[list[float] | None]
+
+
+class ClientDescription(TypedDict):
+    """Client that requests rights. The name of a client that is not declared is its own claim."""
+
+    id: str
+    name: str
+    isDeclared: bool
+
+
+ConnectionDefinitionStatus: TypeAlias = Literal["CONNECTED", "CONNECTING", "DISCONNECTED", "ERROR"]
+"""Values of ``ConnectionDefinitionStatus``."""
+
+
+ConnectionEventDataAfter: TypeAlias = Literal["CONNECTING", "CONNECTED", "DISCONNECTED", "ERROR"]
+"""Values of ``ConnectionEventDataAfter``."""
+
+
+ConnectionEventDataBefore: TypeAlias = Literal["CONNECTING", "CONNECTED", "DISCONNECTED", "ERROR"]
+"""Values of ``ConnectionEventDataBefore``."""
+
+
+class ConnectionStatistics(TypedDict):
+    """Number of received messages, time of the latest or null, and number that contradict a signal's type."""
+
+    messagesReceived: int
+    lastMessage: str | None
+    typeMismatches: int
+
+
+ConnectionType: TypeAlias = Literal["CLOUD_IOT_HUB", "CLOUD_EVENT_HUB", "SIMULATOR"]
+"""Type of a connection's telemetry source."""
+
+
+ConsistencyProof = TypedDict(
+    "ConsistencyProof",
+    {
+        "from": int,
+        "size": int,
+        "hashes": list[str],
+    },
+)
+"""Values of ``ConsistencyProof``."""
+
+
+class ConstantVariable(TypedDict):
+    """Simulated variable with a constant value."""
+
+    name: str
+    kind: Literal["constant"]
+    value: float | str | bool
+
+
+class CounterVariable(TypedDict):
+    """Simulated counter that grows by a step with each message.
+
+    The counter restarts before it reaches ``wrap`` or, without ``wrap``, each UTC day.
+    """
+
+    name: str
+    kind: Literal["counter"]
+    start: NotRequired[int]
+    step: NotRequired[int]
+    wrap: NotRequired[int | None]
+    """
+    The counter restarts before this value; without it, each UTC day.
+    """
+
+
+DataClass: TypeAlias = Literal["operational", "reference", "evidence"]
+"""Class of the data in a container."""
+
+
+DatabaseAccess: TypeAlias = Literal["granted", "refused"]
+"""Access of the service to the documents of an account."""
+
+
+DateRange = TypedDict(
+    "DateRange",
+    {
+        "start": str,
+        "end": str,
+        "from": NotRequired[str],
+        "to": NotRequired[str],
+    },
+)
+"""Time range of a download; `start` is included, `end` is excluded."""
+
+
+ResourceItem: TypeAlias = str
+"""Values of ``ResourceItem``."""
+
+
+Scope: TypeAlias = str
+"""Values of ``Scope``."""
+
+
+class DecisionBody(TypedDict):
+    """Decision of a person about an authorization request."""
+
+    response_type: NotRequired[str | None]
+    client_id: NotRequired[str | None]
+    redirect_uri: NotRequired[str | None]
+    scope: NotRequired[str | None]
+    state: NotRequired[str | None]
+    code_challenge: NotRequired[str | None]
+    code_challenge_method: NotRequired[str | None]
+    response_mode: NotRequired[str | None]
+    prompt: NotRequired[str | None]
+    max_age: NotRequired[str | None]
+    resource: NotRequired[str | list[ResourceItem] | None]
+    """
+    One or several resources.
+    """
+    requested_at: NotRequired[str | None]
+    """
+    Time of the request, which the service states in the address of the consent page.
+    """
+    approve: bool
+    scopes: NotRequired[list[Scope] | None]
+    """
+    Delegated access rights; required with `approve: true`.
+    """
+
+
+class DeliveryAttempt(TypedDict):
+    """An attempt; `error` is null after a success, and `reply` is the start of the reply's body."""
+
+    at: str
+    httpStatus: int | None
+    error: str | None
+    durationMs: int
+    reply: str
+
+
+DeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed"]
+"""State of a delivery."""
+
+
+class DocumentWarning(TypedDict):
+    """Note about a document that can be applied."""
+
+    field: str
+    message: str
+    line: NotRequired[int]
+    column: NotRequired[int]
+
+
+DownloadEventDataStatus: TypeAlias = Literal["completed", "failed"]
+"""Values of ``DownloadEventDataStatus``."""
+
+
+class DownloadFile(TypedDict):
+    """A file and its link; until `urlExpiresAt`, the link needs no credential."""
+
+    connection: str
+    url: str
+    urlExpiresAt: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+DownloadFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
+"""Format of a download's files."""
+
+
+ExportFormat: TypeAlias = Literal["json", "csv"]
+"""File formats of an export."""
+
+
+class Governance(TypedDict):
+    """Principal that approved the query, and time of approval; null for an ad-hoc query."""
+
+    queryApprovedBy: str | None
+    queryApprovedAt: str | None
+
+
+class GraphQLError(TypedDict):
+    """A GraphQL error; `extensions` contains its code."""
+
+    message: str
+    path: list[str | int]
+    locations: NotRequired[list[dict[str, int]]]
+    extensions: dict[str, Any]
+
+
+class GraphQLReply(TypedDict):
+    """A GraphQL response."""
+
+    data: NotRequired[dict[str, Any] | None]
+    errors: NotRequired[list[GraphQLError]]
+
+
+IdentityVia: TypeAlias = Literal["apiKey", "jwt", "entra"]
+"""Values of ``IdentityVia``."""
+
+
+ImportFormat: TypeAlias = Literal["csv", "ndjson", "parquet"]
+"""Format of a file that is imported."""
+
+
+ImportMappingReplyDecimal: TypeAlias = Literal[".", ","]
+"""Values of ``ImportMappingReplyDecimal``."""
+
+
+class ImportProgress(TypedDict):
+    """Progress of an import; `bytesDone` is null for a Parquet file until the import is completed."""
+
+    connectionsDone: int
+    connectionsTotal: int
+    rows: int
+    bytesDone: int | None
+    bytesTotal: int | None
+
+
+class InclusionProof(TypedDict):
+    """Proof that a checkpoint covers a record (RFC 6962)."""
+
+    leafIndex: int
+    size: int
+    hashes: list[str]
+
+
+JobStatus: TypeAlias = Literal["pending", "running", "completed", "failed", "cancelled"]
+"""State of a background job."""
+
+
+class KeptItem(TypedDict):
+    """Item that stays as it is, although the document does not declare it or declares something else."""
+
+    kind: str
+    key: str
+    reason: str
+
+
+KeyFormat: TypeAlias = Literal["cose", "jwks"]
+"""Format of a set of keys."""
+
+
+class KeySet(TypedDict):
+    """A JSON Web Key Set (RFC 7517)."""
+
+    keys: list[dict[str, Any]]
+
+
+class KnownGrant(TypedDict):
+    """Consent of a member to an OAuth client."""
+
+    id: str
+    clientId: str
+    clientName: str
+    principal: str
+    accessRights: list[AccessRight]
+    createdAt: str
+    lastUsedAt: str
+    expiresAt: str
+
+
+class KnownKey(TypedDict):
+    """An API key without its secret."""
+
+    keyId: str
+    name: str
+    principal: str
+    accessRights: list[AccessRight]
+    createdAt: str
+    expiresAt: str | None
+    lastUsedAt: str | None
+    revokedAt: str | None
+    connections: NotRequired[list[str]]
+    devices: NotRequired[list[str] | None]
+
+
+class LinkToStream(TypedDict):
+    """A WebSocket URL; it opens a stream until `expiresAt`."""
+
+    url: str
+    expiresAt: str
+
+
+class ListedSignature(TypedDict):
+    """Signature with the chain and the record of its decision. A decision about a warm query has no scope."""
+
+    UserID: str
+    PrintedName: str
+    Meaning: str
+    Statement: str | None
+    SignedAt: str
+    AuthTime: str
+    AuthMethods: list[str]
+    RecordHash: str
+    target: str
+    scopeKey: str | None
+    recordID: str
+
+
+class ListedSignatures(TypedDict):
+    """Page of the list of signatures."""
+
+    signatures: list[ListedSignature]
+    cursor: str | None
+
+
+Lookup: TypeAlias = str
+"""Values of ``Lookup``."""
+
+
+Lookups: TypeAlias = list[Lookup]
+"""Values of ``Lookups``."""
+
+
+Column: TypeAlias = str
+"""Values of ``Column``."""
+
+
+MappingBodyDecimal: TypeAlias = Literal[".", ","]
+"""Values of ``MappingBodyDecimal``."""
+
+
+MessageFormat: TypeAlias = Literal["standard", "teams", "slack"]
+"""Format of the body of a delivery."""
+
+
+class MintedToken(TypedDict):
+    """A new token; no other reply contains it."""
+
+    Token: str
+    ExpiresAt: str
+    AccessRights: list[AccessRight]
+
+
+class NewKey(TypedDict):
+    """A new API key; no other reply contains its secret."""
+
+    keyId: str
+    apiKey: str
+    name: str
+    principal: str
+    accessRights: list[AccessRight]
+    createdAt: str
+    expiresAt: str | None
+    connections: NotRequired[list[str]]
+    devices: NotRequired[list[str] | None]
+
+
+Device: TypeAlias = str
+"""Values of ``Device``."""
+
+
+class NewKeyBody(TypedDict):
+    """Request body that creates an API key."""
+
+    name: str
+    principal: NotRequired[str | None]
+    rights: NotRequired[list[AccessRight] | None]
+    expiresInDays: NotRequired[int | None]
+    connections: NotRequired[list[Connection] | None]
+    """
+    Lookups of the connections to which the key is bound. A bound key can only write their telemetry.
+    """
+    devices: NotRequired[list[Device] | None]
+    """
+    Patterns of the device ids of a bound key, such as `rig-*`. Default: all devices.
+    """
+
+
+class NormalVariable(TypedDict):
+    """Simulated variable with independent, normally distributed values."""
+
+    name: str
+    kind: Literal["normal"]
+    mean: float
+    stdev: float
+
+
+class OAuthErrorReply(TypedDict):
+    """An error (RFC 6749 section 5.2)."""
+
+    error: str
+    error_description: str
+
+
+Operator: TypeAlias = Literal["gt", "ge", "lt", "le", "eq", "ne"]
+"""Comparison of a column's value with a limit."""
+
+
+ParameterType: TypeAlias = Literal[
+    "bool", "int", "long", "real", "decimal", "string", "datetime", "timespan", "guid", "dynamic"
+]
+"""Type of a query parameter: the name of a scalar type of Kusto."""
+
+
+PlanAction: TypeAlias = Literal["added", "changed", "removed"]
+"""Effect of a planned change."""
+
+
+class PlannedChange(TypedDict):
+    """Change of one item; `before` is null for a new item, `after` for a removed one.
+
+    `changedBy` and `changedAt` name the last change of the stored item, for example through the API.
+    """
+
+    action: PlanAction
+    kind: str
+    key: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    changedBy: NotRequired[str]
+    changedAt: NotRequired[str]
+
+
+class PreviewProblem(TypedDict):
+    """A problem of a row; `row` is null for a problem of the whole file. Rows are counted from 1 after the header."""
+
+    row: int | None
+    message: str
+
+
+class PreviewedMessage(TypedDict):
+    """A message as it would be stored."""
+
+    timestamp: str
+    connection: str
+    deviceId: str
+    messageId: str
+    payload: dict[str, Any]
+
+
+class Progress(TypedDict):
+    """Progress of a download."""
+
+    connectionsDone: int
+    connectionsTotal: int
+    rows: int
+
+
+ReasonCategory: TypeAlias = str
+"""Values of ``ReasonCategory``."""
+
+
+class ProvenancePolicy(TypedDict):
+    """Rules of the audit chains; without this policy, audit operations reply 503."""
+
+    requireApproval: NotRequired[bool]
+    requireTwoPersonAuth: NotRequired[bool]
+    requireReasonText: NotRequired[bool]
+    reasonCategories: NotRequired[list[ReasonCategory]]
+
+
+class QueryApprovalBody(TypedDict):
+    """Request body that approves a draft; it may be empty if the workspace requires no signature."""
+
+    signature: NotRequired[Signature | None]
+    """
+    Signature of the decision; required if the policy `signatures` says so.
+    """
+
+
+class QueryColumn(TypedDict):
+    """Name and Kusto type of a column."""
+
+    name: str
+    type: str
+
+
+class QueryDecisionSignature(TypedDict):
+    """Electronic signature of a decision. `recordHash` is the SHA-256 of the RFC 8785 form of `kql`, `parameters`."""
+
+    userId: str
+    printedName: str
+    meaning: str
+    statement: str | None
+    signedAt: str
+    authTime: str
+    authMethods: list[str]
+    recordHash: str
+
+
+class QueryParameter(TypedDict):
+    """Declared parameter of a warm query; required if it has no default."""
+
+    name: str
+    type: ParameterType
+    default: NotRequired[Any]
+
+
+class QueryRejection(TypedDict):
+    """Principal that rejected the draft, time of rejection, reason, and signature if it was signed."""
+
+    rejectedBy: str
+    rejectedAt: str
+    comment: str
+    signature: NotRequired[QueryDecisionSignature]
+
+
+class QueryRejectionBody(TypedDict):
+    """Request body that rejects a draft."""
+
+    comment: str
+    signature: NotRequired[Signature | None]
+    """
+    Signature of the decision; required if the policy `signatures` says so.
+    """
+
+
+class QuerySchema(TypedDict):
+    """Columns of a query's result."""
+
+    columns: list[QueryColumn]
+
+
+class Question(TypedDict):
+    """Content of the consent page, or the redirect URL that reports an error to the OAuth client."""
+
+    client: NotRequired[ClientDescription]
+    redirectHost: NotRequired[str]
+    accessRights: NotRequired[list[AccessRight]]
+    missingRights: NotRequired[list[AccessRight]]
+    redirectTo: NotRequired[str]
+
+
+class Quotas(TypedDict):
+    """Quotas of each principal; a missing value means the default of the tier."""
+
+    streamsPerPrincipal: NotRequired[int | None]
+    """
+    Maximum number of open live streams.
+    """
+    jobsPerPrincipal: NotRequired[int | None]
+    """
+    Maximum number of unfinished downloads.
+    """
+    downloadBytes: NotRequired[int | None]
+    """
+    Maximum total size of stored download files in bytes.
+    """
+
+
+class RampVariable(TypedDict):
+    """Simulated variable that rises from min to max in each period (sawtooth)."""
+
+    name: str
+    kind: Literal["ramp"]
+    min: float
+    max: float
+    periodSec: float
+    noise: NotRequired[float]
+
+
+class RandomWalkVariable(TypedDict):
+    """Simulated random walk with normally distributed steps, reflected at min and max, restarted each UTC day."""
+
+    name: str
+    kind: Literal["random-walk"]
+    min: float
+    max: float
+    step: float
+    """
+    Standard deviation of a step.
+    """
+    start: NotRequired[float | None]
+
+
+class Range(TypedDict):
+    """Time range of a download; `start` is included, `end` is excluded."""
+
+    start: str
+    end: str
+
+
+class Ready(TypedDict):
+    """Reply of the readiness probe.
+
+    `running` names background work, and `warnings` names conditions that an operator must end; each is missing if there
+    is none.
+    """
+
+    status: Literal["ready"]
+    warnings: NotRequired[list[Literal["DISK_NEARLY_FULL", "DISK_FULL", "ENTRA_AUTH_TIME_MISSING"]]]
+    running: NotRequired[list[str]]
+
+
+class ReasonCategories(TypedDict):
+    """Reason categories that an amendment may use."""
+
+    categories: list[str]
+
+
+class RecordSignature(TypedDict):
+    """Electronic signature of a decision. `RecordHash` is the `Hash` of the amendment that is decided."""
+
+    UserID: str
+    PrintedName: str
+    Meaning: str
+    Statement: str | None
+    SignedAt: str
+    AuthTime: str
+    AuthMethods: list[str]
+    RecordHash: str
+
+
+class Redirection(TypedDict):
+    """URL to which the consent page redirects."""
+
+    redirectTo: str
+
+
+class RejectedRows(TypedDict):
+    """CSV file of the rejected rows with reasons, and its link; until `urlExpiresAt`, the link needs no credential."""
+
+    connection: str
+    url: str
+    urlExpiresAt: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class RejectionBody(TypedDict):
+    """Request body that rejects an amendment; the query string may contain the scope instead."""
+
+    ScopeKey: NotRequired[str | None]
+    RejectionReason: NotRequired[str | None]
+    signature: NotRequired[Signature | None]
+    """
+    Signature of the decision; required if the policy `signatures` says so.
+    """
+
+
+class RequestBody(TypedDict):
+    """Parameters of an authorization request, as they are in the address of the consent page."""
+
+    response_type: NotRequired[str | None]
+    client_id: NotRequired[str | None]
+    redirect_uri: NotRequired[str | None]
+    scope: NotRequired[str | None]
+    state: NotRequired[str | None]
+    code_challenge: NotRequired[str | None]
+    code_challenge_method: NotRequired[str | None]
+    response_mode: NotRequired[str | None]
+    prompt: NotRequired[str | None]
+    max_age: NotRequired[str | None]
+    resource: NotRequired[str | list[ResourceItem] | None]
+    """
+    One or several resources.
+    """
+    requested_at: NotRequired[str | None]
+    """
+    Time of the request, which the service states in the address of the consent page.
+    """
+
+
+class RequestLimits(TypedDict):
+    """Rate limits of each principal."""
+
+    requestsPerMinute: int
+    concurrent: int
+
+
+class ResourceMetadata(TypedDict):
+    """OAuth 2.0 protected resource metadata (RFC 9728)."""
+
+    resource: str
+    resource_name: str
+    authorization_servers: list[str]
+    bearer_methods_supported: list[str]
+    scopes_supported: list[str]
+    resource_documentation: str
+
+
+Role: TypeAlias = Literal["Viewer", "Editor", "Admin"]
+"""Role of a team member: a named set of access rights, to which individual rights can be added."""
+
+
+RowFormat: TypeAlias = Literal["json", "csv", "parquet", "arrow"]
+"""Format of rows in a reply, as the parameter ``format`` names it."""
+
+
+Rows: TypeAlias = Literal["any", "none"]
+"""Condition on the number of rows of a query."""
+
+
+class RpcReply(TypedDict):
+    """A JSON-RPC 2.0 response."""
+
+    jsonrpc: str
+    id: str | int | None
+    result: NotRequired[dict[str, Any]]
+    error: NotRequired[dict[str, Any]]
+
+
+class RuleCondition(TypedDict):
+    """Condition of a threshold rule: `column`, `operator` and `value`, or `rows` alone."""
+
+    column: NotRequired[str]
+    operator: NotRequired[Operator]
+    value: NotRequired[float]
+    rows: NotRequired[Rows]
+
+
+RuleKind: TypeAlias = Literal["threshold", "absence"]
+"""Kind of an alert rule."""
+
+
+class ServerMetadata(TypedDict):
+    """OAuth 2.0 authorization server metadata (RFC 8414)."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    revocation_endpoint: str
+    jwks_uri: str
+    service_documentation: str
+    scopes_supported: list[str]
+    response_types_supported: list[str]
+    response_modes_supported: list[str]
+    grant_types_supported: list[str]
+    token_endpoint_auth_methods_supported: list[str]
+    revocation_endpoint_auth_methods_supported: list[str]
+    code_challenge_methods_supported: list[str]
+    authorization_response_iss_parameter_supported: bool
+    client_id_metadata_document_supported: bool
+
+
+Severity: TypeAlias = Literal["info", "warning", "critical"]
+"""Severity of an alert."""
+
+
+SignalType: TypeAlias = Literal["real", "long", "bool", "string", "datetime"]
+"""Type of the values of a signal: the name of a scalar type of Kusto."""
+
+
+Meaning: TypeAlias = str
+"""Values of ``Meaning``."""
+
+
+SignatureRequirement: TypeAlias = Literal["off", "required"]
+"""Whether the decisions of a kind need a signature."""
+
+
+class SineVariable(TypedDict):
+    """Simulated variable that follows a sine between min and max."""
+
+    name: str
+    kind: Literal["sine"]
+    min: float
+    max: float
+    periodSec: float
+    noise: NotRequired[float]
+    """
+    Standard deviation of added normal noise.
+    """
+
+
+class SquareVariable(TypedDict):
+    """Simulated square wave: min for the first part of each period, then max."""
+
+    name: str
+    kind: Literal["square"]
+    min: float
+    max: float
+    periodSec: float
+    duty: NotRequired[float]
+    """
+    Share of the period at max.
+    """
+    noise: NotRequired[float]
+
+
+class SurfaceBody(TypedDict):
+    """Request body that defines a surface."""
+
+    name: str
+    description: NotRequired[str | None]
+    connections: list[Connection]
+    createdAt: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    editedBy: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    etag: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    lookup: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    queries: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    updatedAt: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+
+
+class SurfaceDefinition(TypedDict):
+    """A surface with the lookups of its connections and queries.
+
+    `etag` is the value for If-Match, including the quotes.
+    """
+
+    etag: str
+    lookup: str
+    name: str
+    description: str | None
+    connections: list[str]
+    queries: list[str]
+    createdAt: str
+    updatedAt: str
+    editedBy: str
+
+
+class SurfaceList(TypedDict):
+    """A page of surfaces; `cursor` is present if another page follows."""
+
+    surfaces: list[SurfaceDefinition]
+    cursor: NotRequired[str]
+
+
+class SuspiciousSignatureEventData(TypedDict):
+    """A member whose signatures were refused several times."""
+
+    userId: str
+    attempts: int
+    since: str
+
+
+Target: TypeAlias = Literal["PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments"]
+"""
+Kinds of audit chains, stored in one container each.
+
+The first two have one chain for the workspace, all others one chain for each scope, such as a production line.
+"""
+
+
+class TelemetryPolicy(TypedDict):
+    """Rules for telemetry that is sent over HTTPS."""
+
+    requireBoundKeys: NotRequired[bool]
+    """
+    Only credentials that are bound to connections may send telemetry.
+    """
+    maxAheadSeconds: NotRequired[int]
+    """
+    Seconds that a message's timestamp may be ahead of the service's clock.
+    """
+    requireDeclaredDevices: NotRequired[bool]
+    """
+    A message's device must match `source.devices` of its connection, if that is not empty.
+    """
+
+
+Text: TypeAlias = str
+"""Values of ``Text``."""
+
+
+Tier: TypeAlias = Literal["free", "pro", "enterprise"]
+"""Rate-limit tier of the workspace."""
+
+
+TimestampFormat: TypeAlias = Literal["rfc3339", "epochSeconds", "epochMilliseconds"]
+"""Format of the timestamp that ``timestampPointer`` selects."""
+
+
+class TokenReply(TypedDict):
+    """A new access token; no other reply contains it."""
+
+    access_token: str
+    token_type: str
+    expires_in: int
+    scope: str
+    refresh_token: NotRequired[str]
+
+
+TransitionMeaning: TypeAlias = Literal["approval", "rejection"]
+"""Values of ``TransitionMeaning``."""
+
+
+TransitionStatus: TypeAlias = Literal["approved", "rejected"]
+"""Values of ``TransitionStatus``."""
+
+
+class TrialAlert(TypedDict):
+    """A group of the rule's data; `wouldFire` says whether its alert would fire now."""
+
+    labels: dict[str, str | None]
+    value: float | None
+    wouldFire: bool
+
+
+class TrialEvaluation(TypedDict):
+    """Result of one evaluation; `rows` counts the rows of the query, or the watched connections."""
+
+    alerts: list[TrialAlert]
+    rows: int
+    error: str | None
+
+
+class UniformVariable(TypedDict):
+    """Simulated variable with independent, uniformly distributed values between min and max."""
+
+    name: str
+    kind: Literal["uniform"]
+    min: float
+    max: float
+
+
+Verb: TypeAlias = Literal["list", "read", "create", "replace", "delete"]
+"""Operation that a container can expose."""
+
+
+class Verdict(TypedDict):
+    """Result of the verification of a chain."""
+
+    Valid: bool | None
+    ChainValid: bool
+    Empty: bool
+    Record: dict[str, Any] | None
+    RecomputedHash: str | None
+    BrokenAt: str | None
+    ForkDetected: bool
+    Reason: str | None
+    Target: str
+
+
+class VerifyBody(TypedDict):
+    """Chain to verify. A RecordID of any value, also null, requests the verification of a record, too."""
+
+    ScopeKey: NotRequired[str | None]
+    RecordID: NotRequired[str]
+    """
+    A record whose digest is recomputed as well.
+    """
+
+
+class Visualization(TypedDict):
+    """Properties of the operator `render` of a query; a property that the query does not state is null."""
+
+    visualization: str
+    title: str | None
+    xColumn: str | None
+    series: list[str] | None
+    yColumns: list[str] | None
+    anomalyColumns: list[str] | None
+    xTitle: str | None
+    yTitle: str | None
+    xAxis: str | None
+    yAxis: str | None
+    legend: str | None
+    ySplit: str | None
+    accumulate: bool
+    kind: str | None
+    yMin: float | None
+    yMax: float | None
+    xMin: Any
+    xMax: Any
+
+
+class WarmQueryEventData(TypedDict):
+    """A warm query that waits for approval, or was approved or rejected."""
+
+    lookup: str
+    name: str
+    surface: str
+    editedBy: str
+    approvedBy: str | None
+
+
+WebhookDeliveryStatus: TypeAlias = Literal["pending", "delivered", "failed"]
+"""Values of ``WebhookDeliveryStatus``."""
+
+
+WebhookEventType: TypeAlias = Literal[
+    "alert.firing",
+    "alert.resolved",
+    "connection.status-changed",
+    "amendment.pending",
+    "amendment.decided",
+    "warm-query.pending-approval",
+    "warm-query.approved",
+    "warm-query.rejected",
+    "download.completed",
+    "audit-chain.broken",
+    "signature.suspicious",
+    "webhook.test",
+]
+"""Type of a webhook event."""
+
+
+class WebhookEventTypeInfo(TypedDict):
+    """An event type with an example of the event's `data`."""
+
+    type: str
+    description: str
+    example: dict[str, Any]
+
+
+class WebhookEventTypeList(TypedDict):
+    """The event types."""
+
+    eventTypes: list[WebhookEventTypeInfo]
+
+
+class WebhookFilter(TypedDict):
+    """Short names (lookups) and severities of the events to send; a missing property restricts nothing."""
+
+    surfaces: NotRequired[list[str]]
+    connections: NotRequired[list[str]]
+    severities: NotRequired[list[Literal["info", "warning", "critical"]]]
+
+
+WebhookFormat: TypeAlias = Literal["standard", "teams", "slack"]
+"""Values of ``WebhookFormat``."""
+
+
+class WebhookTestEventData(TypedDict):
+    """A test that a person requested."""
+
+    webhookId: str
+    requestedBy: str
+
+
+WebhookWithSecretFormat: TypeAlias = Literal["standard", "teams", "slack"]
+"""Values of ``WebhookWithSecretFormat``."""
+
+
+class WorkspaceStatistics(TypedDict):
+    """Numbers of the workspace's items."""
+
+    connectionCount: int
+    surfaceCount: int
+    queryCount: int
+    memberCount: int
+
+
+WritableTarget: TypeAlias = Literal["PlatformConfig", "AccessControl", "DomainEvents"]
+"""Containers of audit records to which callers append events."""
+
+
+class Error(TypedDict):
+    """Object within another model."""
+
+    field: str
+    message: str
+
+
+class Problem(TypedDict):
+    """An error (RFC 9457); the code defines additional members."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    traceId: str
+    errors: NotRequired[list[Error]]
+
+
+class AlertCondition(TypedDict):
+    """Condition of a threshold rule: a comparison of a column with a value, or `rows` alone."""
+
+    column: NotRequired[str | None]
+    """
+    Column of the query's result.
+    """
+    operator: NotRequired[Operator | None]
+    value: NotRequired[float | None]
+    rows: NotRequired[Rows | None]
+    """
+    `any`: the query returns rows; `none`: it returns no row.
+    """
+
+
+class AlertDescription(TypedDict):
+    """An alert: one group of a rule, from the time when its condition began to hold until the condition ended."""
+
+    id: str
+    rule: str
+    name: str
+    labels: dict[str, str | None]
+    state: AlertState
+    severity: Severity
+    surface: str
+    value: float | None
+    startedAt: str
+    firedAt: str | None
+    resolvedAt: str | None
+    acknowledgedBy: str | None
+    acknowledgedAt: str | None
+    comment: str | None
+
+
+class AlertEventData(TypedDict):
+    """An alert that fires or is resolved."""
+
+    alertId: str
+    rule: str
+    name: str
+    severity: AlertEventDataSeverity
+    state: str
+    labels: dict[str, Any]
+    value: float | None
+    startedAt: str
+    surface: str | None
+    runbookUrl: str | None
+
+
+class AlertList(TypedDict):
+    """A page of alerts; `cursor` is present if another page follows."""
+
+    alerts: list[AlertDescription]
+    cursor: NotRequired[str]
+
+
+AlertRuleBody = TypedDict(
+    "AlertRuleBody",
+    {
+        "name": str,
+        "description": NotRequired[str | None],
+        "severity": Severity,
+        "enabled": NotRequired[bool],
+        "surface": str,
+        "kind": RuleKind,
+        "every": str,
+        "for": NotRequired[str],
+        "runbookUrl": NotRequired[str | None],
+        "query": NotRequired[str | None],
+        "parameters": NotRequired[dict[str, Any]],
+        "timeRange": NotRequired[str | None],
+        "condition": NotRequired[AlertCondition | None],
+        "groupBy": NotRequired[list[GroupByItem]],
+        "connections": NotRequired[list[Connection]],
+        "after": NotRequired[str | None],
+        "createdAt": NotRequired[Any],
+        "editedBy": NotRequired[Any],
+        "error": NotRequired[Any],
+        "etag": NotRequired[Any],
+        "lastEvaluatedAt": NotRequired[Any],
+        "lookup": NotRequired[Any],
+        "nextEvaluationAt": NotRequired[Any],
+        "state": NotRequired[Any],
+        "updatedAt": NotRequired[Any],
+    },
+)
+"""Request body that defines an alert rule; an omitted `enabled` keeps its value."""
+
+
+AlertRuleDefinition = TypedDict(
+    "AlertRuleDefinition",
+    {
+        "etag": str,
+        "lookup": str,
+        "name": str,
+        "description": str | None,
+        "severity": Severity,
+        "enabled": bool,
+        "surface": str,
+        "kind": RuleKind,
+        "every": str,
+        "runbookUrl": str | None,
+        "query": NotRequired[str],
+        "parameters": NotRequired[dict[str, Any]],
+        "timeRange": NotRequired[str | None],
+        "condition": NotRequired[RuleCondition],
+        "groupBy": NotRequired[list[str]],
+        "connections": NotRequired[list[str]],
+        "after": NotRequired[str],
+        "state": AlertRuleDefinitionState,
+        "error": str | None,
+        "lastEvaluatedAt": str | None,
+        "nextEvaluationAt": str | None,
+        "createdAt": str,
+        "updatedAt": str,
+        "editedBy": str,
+        "for": str,
+    },
+)
+"""An alert rule as declared, with the result of its newest evaluation.
+
+`query`, `parameters`, `timeRange`, `condition` and `groupBy` belong to the kind `threshold`, `connections` and
+`after` to the kind `absence`. `etag` is the value for If-Match, including the quotes."""
+
+
+class AlertRuleList(TypedDict):
+    """A page of alert rules; `cursor` is present if another page follows."""
+
+    rules: list[AlertRuleDefinition]
+    cursor: NotRequired[str]
+
+
+class Amendment(TypedDict):
+    """A stored amendment; further properties are part of the record and of its hash."""
+
+    RecordID: str
+    ScopeKey: str
+    EntityType: str
+    EntityID: str
+    OriginalRecord: dict[str, Any]
+    AmendedRecord: dict[str, Any]
+    ChangedFields: list[str]
+    ReasonCategory: str
+    ReasonText: str
+    AmendedBy: str
+    AmendedAt: str
+    Status: AmendmentStatus
+    PreviousHash: str
+    Hash: str
+
+
+class AmendmentBody(TypedDict):
+    """Request body that creates an amendment, a correction of an entity."""
+
+    ScopeKey: str
+    """
+    Required.
+    """
+    EntityType: Text
+    EntityID: Text
+    OriginalRecord: dict[str, Any]
+    AmendedRecord: dict[str, Any]
+    ChangedFields: list[Text]
+    ReasonCategory: str
+    """
+    One of the workspace's reason categories.
+    """
+    ReasonText: str
+
+
+class AmendmentEventData(TypedDict):
+    """An amendment that waits or was decided; `decidedBy` is null if the policy requires no approval."""
+
+    scopeKey: str
+    recordId: str
+    entityType: str | None
+    entityId: str | None
+    reasonCategory: str | None
+    amendedBy: str | None
+    status: AmendmentEventDataStatus
+    decidedBy: str | None
+
+
+class AuditScope(TypedDict):
+    """A chain of the audit log. The chain of a workspace target has no scope."""
+
+    scopeKey: str | None
+    target: Target
+    records: int
+    firstAt: str | None
+    lastAt: str | None
+    lastRecordID: str
+    checkpointSize: int
+    pendingAmendments: int
+    lastVerifiedAt: str | None
+    lastVerdict: AuditScopeLastVerdict | None
+
+
+class AuditScopes(TypedDict):
+    """Page of the list of chains."""
+
+    scopes: list[AuditScope]
+    cursor: str | None
+
+
+class BundleScope(TypedDict):
+    """Audit chain to include in a bundle."""
+
+    target: Target
+    """
+    Container of the chain.
+    """
+    scopeKey: NotRequired[str | None]
+    """
+    Scope of a domain chain; absent for a workspace chain.
+    """
+
+
+class BundledScope(TypedDict):
+    """An audit chain that a bundle contains."""
+
+    target: Target
+    scopeKey: str | None
+
+
+class ConnectionEventData(TypedDict):
+    """A connection whose status has changed."""
+
+    connection: str
+    before: ConnectionEventDataBefore
+    after: ConnectionEventDataAfter
+    lastMessage: str | None
+
+
+class ConnectionSignal(TypedDict):
+    """A field of the payloads: position, type, unit and limits of its values."""
+
+    name: str
+    pointer: str
+    type: SignalType
+    unit: str | None
+    description: str | None
+    min: float | None
+    max: float | None
+
+
+class ConnectionSignals(TypedDict):
+    """The declared signals of a connection."""
+
+    signals: list[ConnectionSignal]
+
+
+class ConnectionSource(TypedDict):
+    """Selection of the events that belong to a connection, and the pointers to their fields."""
+
+    devices: list[str]
+    timestampPointer: str
+    deviceIdPointer: str
+    messageIdPointer: str
+    timestampFormat: TimestampFormat
+    eventHub: str | None
+    consumerGroup: str
+
+
+class ContainerBody(TypedDict):
+    """Request body that creates a container."""
+
+    name: str
+    partitionKeyPath: str
+    dataClass: DataClass
+
+
+class ContainerDeclared(TypedDict):
+    """A declared container; `expose` lists the operations on its documents that callers may use.
+
+    `etag` is the value for If-Match, including the quotes.
+    """
+
+    etag: str
+    name: str
+    partitionKeyPath: str
+    dataClass: DataClass
+    expose: list[Verb]
+    provisioned: bool
+
+
+class ContainerRecord(TypedDict):
+    """The record of a declared container. `etag` is the value for If-Match, including the quotes."""
+
+    etag: str
+    name: str
+    partitionKeyPath: str
+    dataClass: DataClass
+    expose: list[Verb]
+    provisioned: bool
+    Declared: bool
+    createdAt: str
+    updatedAt: str
+    editedBy: str
+
+
+class ContainerRecordBody(TypedDict):
+    """Request body that changes the record of a container; omitted properties keep their values.
+
+    The partition key path cannot be changed; it may be sent back with its current value.
+    """
+
+    dataClass: NotRequired[DataClass | None]
+    expose: NotRequired[list[Verb] | None]
+    partitionKeyPath: NotRequired[str | None]
+    Declared: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    createdAt: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    editedBy: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    etag: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    name: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    provisioned: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    updatedAt: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+
+
+class ContainerShown(TypedDict):
+    """A container that exists in the account (`provisioned`), is declared in the workspace (`Declared`), or both."""
+
+    name: str
+    partitionKeyPath: str
+    dataClass: DataClass | None
+    Declared: bool
+    provisioned: bool
+
+
+class DeclaredDatabase(TypedDict):
+    """A database with its declared containers."""
+
+    lookup: str
+    access: DatabaseAccess
+    containers: list[ContainerDeclared]
+
+
+class DeclaredParameter(TypedDict):
+    """Declared parameter of a query; it is required if it has no default."""
+
+    name: str
+    type: ParameterType
+    default: NotRequired[Any]
+
+
+class DeclaredStore(TypedDict):
+    """A data store with its databases."""
+
+    lookup: str
+    databases: list[DeclaredDatabase]
+
+
+class Download(TypedDict):
+    """A download. `files` is empty until the status is `completed`; `error` is null unless the status is `failed`.
+
+    The files contain all messages that were accepted before `completeUpTo`; null if this time is not known.
+    """
+
+    downloadId: str
+    status: JobStatus
+    statusUrl: str
+    format: DownloadFormat
+    dateRange: Range
+    createdAt: str
+    progress: Progress
+    files: list[DownloadFile]
+    completeUpTo: str | None
+    expiresAt: str
+    error: str | None
+
+
+class DownloadBody(TypedDict):
+    """Request body that starts a download."""
+
+    format: NotRequired[DownloadFormat]
+    dateRange: DateRange
+
+
+class DownloadEventData(TypedDict):
+    """A download that was completed or has failed."""
+
+    downloadId: str
+    status: DownloadEventDataStatus
+    rows: int
+    bytes: int
+
+
+class DownloadList(TypedDict):
+    """List of the caller's downloads."""
+
+    downloads: list[Download]
+
+
+class EventBody(TypedDict):
+    """Audit event; an optional property with the value null counts as absent."""
+
+    ActionType: Text
+    EntityType: Text
+    EntityID: Text
+    NodeID: NotRequired[str | None]
+    BeforeState: NotRequired[dict[str, Any] | None]
+    AfterState: NotRequired[dict[str, Any] | None]
+    Name: NotRequired[str | None]
+    Description: NotRequired[str | None]
+    ScopeKey: NotRequired[str | None]
+
+
+class GrantList(TypedDict):
+    """Consents to OAuth clients."""
+
+    grants: list[KnownGrant]
+
+
+class Identity(TypedDict):
+    """Identity and access rights of the caller."""
+
+    principal: str | None
+    name: str
+    workspace: str | None
+    accessRights: list[AccessRight]
+    via: IdentityVia
+    expiresAt: str | None
+    connections: NotRequired[list[str]]
+    devices: NotRequired[list[str] | None]
+
+
+class ImportMappingReply(TypedDict):
+    """Meanings of the file's columns."""
+
+    timestamp: str
+    timestampFormat: TimestampFormat
+    device: str | None
+    messageId: str | None
+    columns: list[str] | None
+    delimiter: str | None
+    decimal: ImportMappingReplyDecimal | None
+    timeZone: str | None
+
+
+class InferredSignal(TypedDict):
+    """A signal that messages contain: `share` of the messages that contain it, and its lowest and highest value."""
+
+    name: str
+    pointer: str
+    type: SignalType
+    share: float
+    min: float | None
+    max: float | None
+
+
+class InferredSignals(TypedDict):
+    """Signals of recent messages, and the number of these messages."""
+
+    messages: int
+    signals: list[InferredSignal]
+
+
+class KeyList(TypedDict):
+    """List of API keys."""
+
+    keys: list[KnownKey]
+
+
+class MappingBody(TypedDict):
+    """Meanings of the file's columns; in NDJSON, a column is a top-level property."""
+
+    timestamp: str
+    """
+    Column of the time of measurement.
+    """
+    timestampFormat: NotRequired[TimestampFormat]
+    """
+    Format of the times.
+    """
+    device: NotRequired[str | None]
+    """
+    Column of the device id; without it, the connection's lookup is the device id.
+    """
+    messageId: NotRequired[str | None]
+    """
+    Column of the message id; without it, ids are derived from the content.
+    """
+    columns: NotRequired[list[Column] | None]
+    """
+    Columns that become the payload; by default all columns without another meaning.
+    """
+    delimiter: NotRequired[str | None]
+    """
+    Separator of the cells of a CSV file; a comma by default.
+    """
+    decimal: NotRequired[MappingBodyDecimal | None]
+    """
+    Decimal mark of the numbers of a CSV file; a point by default.
+    """
+    timeZone: NotRequired[str | None]
+    """
+    IANA time zone of times without a zone, which are invalid otherwise.
+    """
+
+
+class MemberBody(TypedDict):
+    """Request body that defines a member; an omitted `enabled` or `oid` keeps its value."""
+
+    name: str
+    role: Role
+    rights: NotRequired[list[AccessRight]]
+    enabled: NotRequired[bool]
+    service: NotRequired[bool]
+    oid: NotRequired[str | None]
+    accessRights: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    editedBy: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    etag: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    id: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    updatedAt: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+
+
+class MemberDefinition(TypedDict):
+    """A member of the team. `accessRights` are those of the role and the member's own `rights`.
+
+    `etag` is the value for If-Match, including the quotes.
+    """
+
+    etag: str
+    id: str
+    name: str
+    role: Role
+    rights: list[AccessRight]
+    enabled: bool
+    service: bool
+    oid: str | None
+    accessRights: list[AccessRight]
+    editedBy: str
+    updatedAt: str
+
+
+class MemberList(TypedDict):
+    """A page of members; `cursor` is present if another page follows."""
+
+    members: list[MemberDefinition]
+    cursor: NotRequired[str]
+
+
+class PendingAmendments(TypedDict):
+    """Page of the list of pending amendments."""
+
+    amendments: list[Amendment]
+    cursor: str | None
+
+
+class PlanShown(TypedDict):
+    """Plan of a document. `planTag` is the value for If-Match, including the quotes."""
+
+    changes: list[PlannedChange]
+    kept: list[KeptItem]
+    planTag: str
+    warnings: list[DocumentWarning]
+
+
+class PreviewReply(TypedDict):
+    """The first 100 messages, the columns of the file, and the problems of the rows that were read for them."""
+
+    columns: list[str]
+    messages: list[PreviewedMessage]
+    problems: list[PreviewProblem]
+
+
+class QueryAnswer(TypedDict):
+    """Result of a query; `visualization` is present if the query ends with the operator `render`."""
+
+    query: str
+    executedAt: str
+    results: list[dict[str, Any]]
+    governance: Governance
+    columns: list[QueryColumn]
+    rowCount: int
+    truncated: bool
+    visualization: NotRequired[Visualization]
+    executionTimeMs: float
+    fromCache: NotRequired[bool]
+    asOf: NotRequired[str]
+
+
+class QueryApproval(TypedDict):
+    """Principal that approved the query, time of approval, and signature if it was signed."""
+
+    approvedBy: str
+    approvedAt: str
+    signature: NotRequired[QueryDecisionSignature]
+
+
+class QueryBody(TypedDict):
+    """Request body that defines a warm query."""
+
+    name: str
+    surface: str
+    kql: str
+    description: NotRequired[str | None]
+    apiPath: NotRequired[str | None]
+    parameters: NotRequired[list[QueryParameter]]
+    cacheSeconds: NotRequired[int]
+    approval: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    createdAt: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    editedBy: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    etag: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    lookup: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    rejection: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    schema: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    updatedAt: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+
+
+class QueryDefinition(TypedDict):
+    """A warm query; it is a draft if `approval` is null. `etag` is the value for If-Match, including the quotes."""
+
+    etag: str
+    lookup: str
+    apiPath: str | None
+    name: str
+    description: str | None
+    surface: str
+    kql: str
+    parameters: list[DeclaredParameter]
+    cacheSeconds: int
+    schema: QuerySchema | None
+    createdAt: str
+    updatedAt: str
+    editedBy: str
+    approval: QueryApproval | None
+    rejection: QueryRejection | None
+
+
+class QueryList(TypedDict):
+    """A page of warm queries; `cursor` is present if another page follows."""
+
+    warmQueries: list[QueryDefinition]
+    cursor: NotRequired[str]
+
+
+class RemappingBody(TypedDict):
+    """Another mapping for a preview or for the start; without it, the mapping of the import applies."""
+
+    mapping: NotRequired[MappingBody | None]
+
+
+Severities: TypeAlias = list[Severity]
+"""Values of ``Severities``."""
+
+
+class SignalDefinition(TypedDict):
+    """Field of a connection's payloads."""
+
+    name: str
+    pointer: str
+    """
+    JSON Pointer to the value in the payload.
+    """
+    type: SignalType
+    unit: NotRequired[str | None]
+    """
+    Unit of the values, for example bar or °C.
+    """
+    description: NotRequired[str | None]
+    min: NotRequired[float | None]
+    """
+    Lowest expected value; only with type real or long.
+    """
+    max: NotRequired[float | None]
+    """
+    Highest expected value; only with type real or long.
+    """
+
+
+class SignaturePolicy(TypedDict):
+    """Rules for decisions that count as electronic signatures."""
+
+    amendments: NotRequired[SignatureRequirement]
+    """
+    Whether approvals and rejections of amendments need a signature.
+    """
+    queries: NotRequired[SignatureRequirement]
+    """
+    Whether approvals and rejections of warm queries need a signature.
+    """
+    maxAgeSeconds: NotRequired[int]
+    """
+    Maximum age of the sign-in of a person who signs; 0 if each signature needs its own sign-in.
+    """
+    meanings: NotRequired[list[Meaning]]
+    """
+    Meanings of signatures; `approval` and `rejection` are added if they are missing.
+    """
+
+
+Variables: TypeAlias = (
+    ConstantVariable
+    | SineVariable
+    | RampVariable
+    | SquareVariable
+    | RandomWalkVariable
+    | UniformVariable
+    | NormalVariable
+    | ChoiceVariable
+    | CounterVariable
+)
+"""Values of ``Variables``."""
+
+
+class Simulator(TypedDict):
+    """Simulated source; the same seed gives the same values."""
+
+    intervalMs: NotRequired[int]
+    devices: NotRequired[int]
+    seed: NotRequired[int]
+    variables: list[Variables]
+
+
+class Source(TypedDict):
+    """Selection of a connection's events, and JSON Pointers to their fields."""
+
+    devices: NotRequired[list[Device]]
+    """
+    Patterns of the IoT Hub device id or the message's deviceId.
+    """
+    timestampPointer: NotRequired[str]
+    deviceIdPointer: NotRequired[str]
+    messageIdPointer: NotRequired[str]
+    timestampFormat: NotRequired[TimestampFormat]
+    eventHub: NotRequired[str | None]
+    consumerGroup: NotRequired[str]
+
+
+class Transition(TypedDict):
+    """A stored approval or rejection of an amendment; further properties are part of the record and of its hash."""
+
+    RecordID: str
+    ScopeKey: str
+    EntityType: str
+    EntityID: str
+    AmendmentID: str
+    Status: TransitionStatus
+    ApprovedBy: NotRequired[str]
+    ApprovedAt: NotRequired[str]
+    RejectedBy: NotRequired[str]
+    RejectedAt: NotRequired[str]
+    RejectionReason: NotRequired[str]
+    Meaning: TransitionMeaning
+    Signature: NotRequired[RecordSignature]
+    PreviousHash: str
+    Hash: str
+
+
+class Webhook(TypedDict):
+    """A webhook. `disabledReason` is null unless the service has disabled it; `etag` is the value for If-Match."""
+
+    id: str
+    url: str
+    format: WebhookFormat
+    description: str | None
+    eventTypes: list[str]
+    filter: WebhookFilter
+    enabled: bool
+    createdAt: str
+    createdBy: str
+    disabledReason: str | None
+    etag: str
+
+
+class WebhookDelivery(TypedDict):
+    """A delivery; `id` equals the header `webhook-id`, and `event` is the body in the format `standard`."""
+
+    id: str
+    webhookId: str
+    eventType: str
+    status: WebhookDeliveryStatus
+    attempts: list[DeliveryAttempt]
+    nextAttemptAt: str | None
+    createdAt: str
+    event: dict[str, Any]
+
+
+class WebhookDeliveryList(TypedDict):
+    """A page of deliveries, newest first; `cursor` is null on the last page."""
+
+    deliveries: list[WebhookDelivery]
+    cursor: str | None
+
+
+class WebhookList(TypedDict):
+    """The webhooks, oldest first."""
+
+    webhooks: list[Webhook]
+
+
+class WebhookWithSecret(TypedDict):
+    """A webhook with its newest secret, which no other reply contains."""
+
+    id: str
+    url: str
+    format: WebhookWithSecretFormat
+    description: str | None
+    eventTypes: list[str]
+    filter: WebhookFilter
+    enabled: bool
+    createdAt: str
+    createdBy: str
+    disabledReason: str | None
+    etag: str
+    secret: str
+
+
+class WorkspaceShown(TypedDict):
+    """The workspace. `version` grows with each change of the catalog.
+
+    `etag` is the value for If-Match, including the quotes; it identifies name, description and policies.
+    """
+
+    etag: str
+    id: str
+    name: str
+    description: str | None
+    tier: Tier
+    limits: RequestLimits
+    policies: dict[str, Any]
+    stats: WorkspaceStatistics
+    version: int
+
+
+AmendmentRecord: TypeAlias = Amendment | Transition
+"""Values of ``AmendmentRecord``."""
+
+
+class AuditBundle(TypedDict):
+    """A bundle. `files` is empty until the status is `completed`; `error` is null unless the status is `failed`."""
+
+    bundleId: str
+    status: JobStatus
+    statusUrl: str
+    scopes: list[BundledScope]
+    filters: BundleFilters
+    createdAt: str
+    progress: BundleProgress
+    files: list[BundleLink]
+    expiresAt: str
+    error: str | None
+
+
+class AuditBundles(TypedDict):
+    """List of the caller's bundles."""
+
+    bundles: list[AuditBundle]
+
+
+class BundleBody(TypedDict):
+    """Chains and filters of a bundle."""
+
+    scopes: list[BundleScope]
+    startDate: NotRequired[str | None]
+    """
+    Only records from this time on, inclusive.
+    """
+    endDate: NotRequired[str | None]
+    """
+    Only records up to this time, inclusive.
+    """
+    entityId: NotRequired[str | None]
+    """
+    Only records about this entity.
+    """
+    receipts: NotRequired[bool]
+    """
+    Add a receipt of each record, and the set of all trusted keys.
+    """
+
+
+ChainRecord: TypeAlias = AuditEvent | Amendment | Transition
+"""Values of ``ChainRecord``."""
+
+
+class ConnectionBody(TypedDict):
+    """Request body that defines a connection; an omitted `enabled` keeps its value."""
+
+    name: str
+    type: ConnectionType
+    enabled: NotRequired[bool]
+    source: NotRequired[Source]
+    simulator: NotRequired[Simulator | None]
+    signals: NotRequired[list[SignalDefinition]]
+    createdAt: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    editedBy: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    etag: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    lookup: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    stats: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    status: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    statusReason: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    surfaces: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    updatedAt: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+
+
+class ConnectionDefinition(TypedDict):
+    """A data connection with its status and the surfaces that own it.
+
+    `etag` is the value for If-Match, including the quotes.
+    """
+
+    etag: str
+    lookup: str
+    name: str
+    type: ConnectionType
+    enabled: bool
+    source: ConnectionSource
+    simulator: dict[str, Any] | None
+    signals: list[ConnectionSignal]
+    status: ConnectionDefinitionStatus
+    statusReason: str | None
+    stats: ConnectionStatistics
+    surfaces: list[str]
+    createdAt: str
+    updatedAt: str
+    editedBy: str
+
+
+class ConnectionDefinitionList(TypedDict):
+    """A page of data connections; `cursor` is present if another page follows."""
+
+    connections: list[ConnectionDefinition]
+    cursor: NotRequired[str]
+
+
+class CreatedImport(TypedDict):
+    """An import that waits for its file: send it to `uploadUrl` with PUT and the headers `uploadHeaders`."""
+
+    importId: str
+    status: JobStatus
+    statusUrl: str
+    connection: str
+    format: ImportFormat
+    fileName: str
+    mapping: ImportMappingReply
+    createdAt: str
+    uploadExpiresAt: str
+    startedAt: str | None
+    progress: ImportProgress
+    accepted: int
+    duplicates: int
+    rejected: int
+    files: list[RejectedRows]
+    expiresAt: str
+    error: str | None
+    uploadUrl: str
+    uploadHeaders: dict[str, str]
+
+
+class DataStoreList(TypedDict):
+    """The data stores of the workspace."""
+
+    dataStores: list[DeclaredStore]
+
+
+class FilterBody(TypedDict):
+    """Events that a webhook receives; an omitted or null property restricts nothing."""
+
+    surfaces: NotRequired[Lookups | None]
+    connections: NotRequired[Lookups | None]
+    severities: NotRequired[Severities | None]
+
+
+class Import(TypedDict):
+    """An import. It waits for its start while `status` is `pending` and `startedAt` is null.
+
+    `rows` of the progress is the sum of `accepted`, `duplicates` and `rejected`. `files` is empty if no row was
+    rejected, and until the status is `completed`; `error` is null unless the status is `failed`.
+    """
+
+    importId: str
+    status: JobStatus
+    statusUrl: str
+    connection: str
+    format: ImportFormat
+    fileName: str
+    mapping: ImportMappingReply
+    createdAt: str
+    uploadExpiresAt: str
+    startedAt: str | None
+    progress: ImportProgress
+    accepted: int
+    duplicates: int
+    rejected: int
+    files: list[RejectedRows]
+    expiresAt: str
+    error: str | None
+
+
+class ImportBody(TypedDict):
+    """A file with old telemetry, and the meanings of its columns."""
+
+    format: ImportFormat
+    fileName: str
+    """
+    Name of the file, for people.
+    """
+    bytes: NotRequired[int | None]
+    """
+    Size of the file in bytes; an upload of another size is incomplete.
+    """
+    mapping: MappingBody
+
+
+class ImportList(TypedDict):
+    """List of the caller's imports."""
+
+    imports: list[Import]
+
+
+class Policies(TypedDict):
+    """Workspace-wide policies."""
+
+    provenance: NotRequired[ProvenancePolicy | None]
+    quotas: NotRequired[Quotas]
+    telemetry: NotRequired[TelemetryPolicy]
+    signatures: NotRequired[SignaturePolicy]
+
+
+class WebhookBody(TypedDict):
+    """Request body that defines a webhook."""
+
+    url: str
+    format: NotRequired[MessageFormat]
+    description: NotRequired[str | None]
+    eventTypes: list[WebhookEventType]
+    filter: NotRequired[FilterBody]
+    enabled: NotRequired[bool | None]
+
+
+class WebhookChangeBody(TypedDict):
+    """Request body that replaces the definition of a webhook."""
+
+    url: str
+    format: NotRequired[MessageFormat]
+    description: NotRequired[str | None]
+    eventTypes: list[WebhookEventType]
+    filter: NotRequired[FilterBody]
+    enabled: NotRequired[bool | None]
+    createdAt: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    createdBy: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    disabledReason: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    etag: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    id: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+
+
+class WorkspaceBody(TypedDict):
+    """Request body that changes the workspace."""
+
+    name: str
+    description: NotRequired[str | None]
+    policies: Policies
+    etag: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    id: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    limits: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    stats: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    tier: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """
+    version: NotRequired[Any]
+    """
+    Set by the service; it may be sent back with its current value.
+    """

@@ -1,0 +1,204 @@
+"""Sign-in of a user with OAuth 2.1: authorization code with PKCE, refresh tokens, revocation."""
+
+import hashlib
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+
+from oi.errors import NotFoundError, SignInError, UnreachableError
+from oi.requests import find_error
+
+_METADATA = "/.well-known/oauth-authorization-server"
+_SECRET_BYTES = 48
+_TIMEOUT_SECONDS = 30.0
+_SERVER_ERROR = 500
+_MAX_ERROR_LENGTH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationServer:
+    """URLs of a service's OAuth authorization server (RFC 8414).
+
+    Attributes:
+        issuer: base URL by which the server identifies itself.
+        authorization_endpoint: URL of the page on which the user signs in and consents.
+        token_endpoint: URL that issues tokens.
+        revocation_endpoint: URL that revokes tokens.
+    """
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    revocation_endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """OAuth grant: tokens that the client received because a user consented.
+
+    Attributes:
+        client_id: id of the OAuth client to which the user gave access.
+        access_token: JWT with which requests are authenticated.
+        expires_at: expiry of the access token, in seconds since 1970.
+        refresh_token: token with which new tokens are requested once; the reply contains the next refresh token.
+        scopes: granted access rights.
+    """
+
+    client_id: str
+    access_token: str
+    expires_at: float
+    refresh_token: str
+    scopes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationRequest:
+    """OAuth authorization request, which the user allows or denies in the browser.
+
+    Attributes:
+        client_id: id of the OAuth client.
+        redirect_uri: URL to which the browser is redirected after the user's decision.
+        scopes: requested access rights; if empty, the rights of a viewer.
+        state: random text that the reply must repeat, so that other replies are recognised.
+        verifier: PKCE code verifier: secret that proves that this program requested the authorization code (RFC 7636).
+    """
+
+    client_id: str
+    redirect_uri: str
+    scopes: Sequence[str] = ()
+    state: str = field(default_factory=lambda: secrets.token_urlsafe(_SECRET_BYTES))
+    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(_SECRET_BYTES))
+
+    def build_url(self, server: AuthorizationServer) -> str:
+        """Return the URL of this request, which must be opened in a browser."""
+        parameters = {
+            "response_type": "code",
+            "client_id": self.client_id,
+            "redirect_uri": self.redirect_uri,
+            "state": self.state,
+            "code_challenge": build_challenge(self.verifier),
+            "code_challenge_method": "S256",
+        }
+        if self.scopes:
+            parameters["scope"] = " ".join(self.scopes)
+        return f"{server.authorization_endpoint}?{urlencode(parameters)}"
+
+
+def build_challenge(verifier: str) -> str:
+    """Compute the PKCE code challenge (method S256) of a code verifier.
+
+    Example:
+        >>> build_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
+        'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
+    """
+    return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+def open_client(url: str) -> httpx.Client:
+    """Open an HTTP client for the functions of this module; it follows no redirects."""
+    return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS)
+
+
+def find_server(client: httpx.Client, url: str) -> AuthorizationServer:
+    """Request the OAuth metadata of a service, and return the URLs of its authorization server.
+
+    Args:
+        client: HTTP client from :func:`open_client`.
+        url: address of the service.
+
+    Raises:
+        SignInError: the metadata states another address of the service, which may be an impostor.
+        ApiError: the service has no authorization server, or cannot be reached.
+    """
+    metadata = _send(client, "GET", _METADATA).json()
+    names = ("issuer", "authorization_endpoint", "token_endpoint", "revocation_endpoint")
+    server = AuthorizationServer(*(str(metadata[name]) for name in names))
+    if server.issuer.rstrip("/") != url.rstrip("/"):
+        # Tokens must not be sent to a service that only claims to be another one (RFC 8414, section 3.3).
+        detail = f"The service at {url} names itself {server.issuer}; sign in with that address."
+        raise SignInError(0, "", detail)
+    return server
+
+
+def check_client(client: httpx.Client, server: AuthorizationServer, request: AuthorizationRequest) -> None:
+    """Check that the service knows the OAuth client of an authorization request, before the browser is opened.
+
+    Raises:
+        NotFoundError: the workspace document declares no OAuth client with this id and redirect URI.
+    """
+    response = _call(client, "GET", request.build_url(server))
+    if response.is_client_error:
+        detail = f"The workspace has no OAuth client {request.client_id!r} that returns to {request.redirect_uri}."
+        raise NotFoundError(response.status_code, "OAUTH_CLIENT_UNKNOWN", detail)
+
+
+def redeem_code(client: httpx.Client, server: AuthorizationServer, request: AuthorizationRequest, code: str) -> Grant:
+    """Exchange an authorization code for an access token and a refresh token.
+
+    Raises:
+        SignInError: the authorization code is unknown, expired or already used.
+    """
+    return _request_tokens(
+        client,
+        server,
+        {
+            "grant_type": "authorization_code",
+            "code": code,
+            "client_id": request.client_id,
+            "redirect_uri": request.redirect_uri,
+            "code_verifier": request.verifier,
+        },
+    )
+
+
+def refresh_grant(client: httpx.Client, server: AuthorizationServer, grant: Grant) -> Grant:
+    """Exchange the refresh token of a grant for new tokens; the old refresh token must not be used again.
+
+    Raises:
+        SignInError: the grant has ended.
+    """
+    form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "client_id": grant.client_id}
+    return _request_tokens(client, server, form)
+
+
+def revoke_grant(client: httpx.Client, server: AuthorizationServer, grant: Grant) -> None:
+    """End an OAuth grant, and so revoke all of its tokens."""
+    form = {"token": grant.refresh_token, "token_type_hint": "refresh_token", "client_id": grant.client_id}
+    _send(client, "POST", server.revocation_endpoint, form)
+
+
+def _request_tokens(client: httpx.Client, server: AuthorizationServer, form: Mapping[str, str]) -> Grant:
+    asked_at = time.time()
+    reply = _send(client, "POST", server.token_endpoint, form).json()
+    return Grant(
+        client_id=form["client_id"],
+        access_token=reply["access_token"],
+        expires_at=asked_at + float(reply["expires_in"]),
+        refresh_token=reply["refresh_token"],
+        scopes=str(reply.get("scope", "")).split(),
+    )
+
+
+def _send(client: httpx.Client, method: str, url: str, form: Mapping[str, str] | None = None) -> httpx.Response:
+    response = _call(client, method, url, form)
+    error = find_error(response)
+    if error is None:
+        return response
+    problem: Mapping[str, Any] = error.problem
+    if response.status_code < _SERVER_ERROR and "error" in problem:
+        detail = str(problem.get("error_description") or problem["error"])[:_MAX_ERROR_LENGTH]
+        raise SignInError(response.status_code, str(problem["error"]), detail, problem=problem)
+    raise error
+
+
+def _call(client: httpx.Client, method: str, url: str, form: Mapping[str, str] | None = None) -> httpx.Response:
+    try:
+        return client.request(method, url, data=form)
+    except httpx.TransportError as error:
+        raise UnreachableError(f"{client.base_url} does not respond: {str(error) or type(error).__name__}") from error

@@ -1,0 +1,239 @@
+"""CSV files as telemetry messages: numbers as written, empty cells omitted, times in the format of the connection."""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Any
+
+from oi.replay.layout import MAX_ID_CHARACTERS, Pointer, ReplayTarget
+from oi.replay.message_ids import derive_message_id, format_time, parse_time
+
+TIMESTAMP, MESSAGE_ID, DEVICE_ID = "timestamp", "messageId", "deviceId"
+MAX_MESSAGE_BYTES = 256 * 1024
+"""Maximum size of a message that the service accepts."""
+_DELIMITERS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?", re.ASCII)
+_MAX_NUMBER_LENGTH = 1000
+_MAX_NAMES_SHOWN = 20
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_Tree = dict[str, Any]
+"""Members by name: JSON texts and nested members."""
+
+
+class FileError(ValueError):
+    """Error in a CSV file; the message names the file and the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """CSV file and its format.
+
+    Attributes:
+        path: the file, UTF-8.
+        target: the connection that receives the rows of the file.
+        delimiter: separator of cells.
+        time_column: the column of the timestamp.
+        zone: time zone for times that state none; None to reject such times.
+        device: device id of rows without a device id; if empty, the service sets the device id.
+    """
+
+    path: Path
+    target: ReplayTarget
+    delimiter: str = ","
+    time_column: str = TIMESTAMP
+    zone: tzinfo | None = None
+    device: str = ""
+
+    def read_rows(self) -> Iterator["CsvRow"]:
+        """Read the file and yield its rows, numbered from 1.
+
+        Raises:
+            FileError: the file cannot be read, its header lacks the time column or a second column, or a row is
+                invalid.
+        """
+        try:
+            if self.path.exists() and not self.path.is_file():
+                raise FileError(
+                    f"{self.path}: must be a regular file, because it is read twice: first to check it, then to send it"
+                )
+            with self.path.open(encoding="utf-8-sig", newline="") as text:
+                reader = csv.reader(text, delimiter=self.delimiter, strict=True)
+                yield from self._parse_rows(reader)
+        except OSError as error:
+            raise FileError(f"{self.path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise FileError(f"{self.path}: the text is not UTF-8") from None
+
+    def _parse_rows(self, reader: Iterator[list[str]]) -> Iterator["CsvRow"]:
+        names = _read_next_cells(self.path, reader, 0)
+        if not names:
+            raise FileError(f"{self.path}: the first line must be a header with the names of the columns")
+        self._check_header(names)
+        number = 0
+        while (cells := _read_next_cells(self.path, reader, number + 1)) is not None:
+            if cells:
+                number += 1
+                yield self._parse_row(names, cells, number)
+
+    def _check_header(self, names: Sequence[str]) -> None:
+        if len(set(names)) < len(names):
+            raise FileError(f"{self.path}: the header contains two columns of the same name")
+        if len(names) == 1:
+            raise FileError(
+                f"{self.path}: the header has one column, {names[0]!r}; it must have a time column and at least one "
+                f"other column{self._suggest_delimiter(names)}"
+            )
+        if self.time_column not in names:
+            shown = ", ".join(names[:_MAX_NAMES_SHOWN]) + (", ..." if len(names) > _MAX_NAMES_SHOWN else "")
+            hint = self._suggest_delimiter(names) or "; set the time column with --time-column"
+            raise FileError(f"{self.path}: the column {self.time_column!r} is missing; the columns are {shown}{hint}")
+        taken = {pointer[0] for pointer in self.target.pointers if pointer}
+        for name in names:
+            if name in taken and name not in {self.time_column, DEVICE_ID, MESSAGE_ID}:
+                raise FileError(
+                    f"{self.path}: the column {name!r} would not be stored as data, because a JSON pointer of the "
+                    f"connection names it; rename the column, or, if it contains the time, pass --time-column {name}"
+                )
+
+    def _suggest_delimiter(self, names: Sequence[str]) -> str:
+        """Return a hint that names a delimiter which splits the header into more columns, or an empty text."""
+        header = self.delimiter.join(names)
+        better = {
+            each: header.split(each)
+            for each in _DELIMITERS
+            if each != self.delimiter
+            and each in header
+            and (header.count(each) >= len(names) or self.time_column in header.split(each))
+        }
+        best = max(better, key=lambda each: (self.time_column in better[each], len(better[each])), default="")
+        return f"; try --delimiter {_DELIMITERS[best]}" if best else ""
+
+    def _parse_row(self, names: Sequence[str], cells: Sequence[str], number: int) -> "CsvRow":
+        place = f"{self.path}: row {number}"
+        if len(cells) != len(names):
+            raise FileError(f"{place} has {len(cells)} cells; the header has {len(names)}")
+        by_name = dict(zip(names, cells, strict=True))
+        moment = self._parse_time(by_name.pop(self.time_column), place)
+        own_id = by_name.pop(MESSAGE_ID, "")
+        device = by_name.pop(DEVICE_ID, "")
+        own_id = _validate_optional_id(own_id, f"{place}: {MESSAGE_ID}")
+        device = _validate_optional_id(device, f"{place}: {DEVICE_ID}") or self.device
+        if device and not self.target.device_id:
+            raise FileError(
+                f"{place}: the row has a device id, but the connection has no deviceIdPointer; remove the device id"
+            )
+        payload: _Tree = {name: _to_json(cell) for name, cell in by_name.items() if cell.strip()}
+        content = derive_message_id(
+            self.target.connection, device or self.target.connection, moment, json.loads(_to_object(payload))
+        )
+        message = self._build_message(payload, own_id or content, device, moment)
+        if len(message) > MAX_MESSAGE_BYTES:
+            raise FileError(
+                f"{place}: the row needs a message of more than {MAX_MESSAGE_BYTES} bytes, which is the maximum"
+            )
+        return CsvRow(place, moment, message, content, own_id)
+
+    def _build_message(self, payload: _Tree, message_id: str, device: str, moment: datetime) -> bytes:
+        target = self.target
+        tree: _Tree = {}
+        _set_member(tree, target.message_id, _quote_json(message_id))
+        if device:
+            _set_member(tree, target.device_id, _quote_json(device))
+        _set_member(tree, target.timestamp, _quote_json(_format_moment(moment, target.timestamp_format)))
+        return _to_object(tree | payload).encode()
+
+    def _parse_time(self, cell: str, place: str) -> datetime:
+        text = cell.strip()
+        try:
+            return parse_time(text)
+        except ValueError as error:
+            local = _parse_naive(text)
+            if local is None or self.zone is None:
+                hint = "; set its zone with --assume-zone" if local else ""
+                raise FileError(f"{place}: {text!r} is not a valid time: {error}{hint}") from None
+        return local.replace(tzinfo=self.zone).astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRow:
+    """CSV row, and the telemetry message to which the row is converted.
+
+    Attributes:
+        place: file and row number; the first row after the header is 1.
+        moment: time of the measurement.
+        message: telemetry message as JSON text.
+        content: message id that is computed from connection, device, time and payload.
+        own_id: message id in the column messageId; empty if the row has no message id.
+    """
+
+    place: str
+    moment: datetime
+    message: bytes
+    content: str
+    own_id: str
+
+
+def _validate_optional_id(text: str, place: str) -> str:
+    """Check a cell with a message id or device id; return the id, or an empty text for an empty cell."""
+    if not text.strip():
+        return ""
+    if len(text) > MAX_ID_CHARACTERS:
+        raise FileError(f"{place}: must be a string of 1 to {MAX_ID_CHARACTERS} characters")
+    return text
+
+
+def _read_next_cells(path: Path, reader: Iterator[list[str]], number: int) -> list[str] | None:
+    try:
+        return next(reader, None)
+    except csv.Error as error:
+        raise FileError(f"{path}: row {number} is not CSV: {error}") from None
+
+
+def _to_json(cell: str) -> str:
+    """Convert a cell to JSON text: a number as written, any other text as a string."""
+    text = cell.strip()
+    if len(text) <= _MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
+        return text
+    return _quote_json(cell)
+
+
+def _quote_json(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _set_member(tree: _Tree, pointer: Pointer, text: str) -> None:
+    for token in pointer[:-1]:
+        below = tree.setdefault(token, {})
+        # ReplayTarget has rejected overlapping pointers.
+        assert isinstance(below, dict)  # noqa: S101
+        tree = below
+    tree[pointer[-1]] = text
+
+
+def _to_object(tree: Mapping[str, Any]) -> str:
+    members = (
+        f"{_quote_json(name)}:{below if isinstance(below, str) else _to_object(below)}" for name, below in tree.items()
+    )
+    return "{" + ",".join(members) + "}"
+
+
+def _format_moment(moment: datetime, form: str) -> str:
+    if form == "rfc3339":
+        return format_time(moment)
+    digits = 6 if form == "epochSeconds" else 3
+    microseconds = (moment - _EPOCH) // timedelta(microseconds=1)
+    sign, whole = "-" if microseconds < 0 else "", abs(microseconds)
+    return f"{sign}{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
+
+
+def _parse_naive(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is None else None

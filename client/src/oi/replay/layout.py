@@ -1,0 +1,103 @@
+"""Places of timestamp, message id and device id in the messages of a data connection."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TIMESTAMP_FORMATS = ("rfc3339", "epochSeconds", "epochMilliseconds")
+"""Formats of timestamps that a connection can declare."""
+MAX_ID_CHARACTERS = 256
+"""Maximum length of a message id or device id."""
+Pointer = tuple[str, ...]
+"""Names from the outermost member of a message to the selected one; empty for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayTarget:
+    """Data connection that receives the rows of a replay, and the places of the metadata in its messages.
+
+    Attributes:
+        connection: short name of the connection in URLs (lookup).
+        timestamp: names of the nested properties that lead to the time of measurement.
+        message_id: names of the nested properties that lead to the message id.
+        device_id: names of the nested properties that lead to the device id; empty if messages have none.
+        timestamp_format: format of the time, one of ``TIMESTAMP_FORMATS``.
+
+    Raises:
+        ValueError: the place of timestamp or message id is empty, or one place is within another.
+    """
+
+    connection: str
+    timestamp: Pointer = ("timestamp",)
+    message_id: Pointer = ("messageId",)
+    device_id: Pointer = ("deviceId",)
+    timestamp_format: str = "rfc3339"
+
+    def __post_init__(self) -> None:
+        """Reject places that are empty, equal or nested."""
+        if not self.timestamp or not self.message_id:
+            raise ValueError(f"{self.connection}: the JSON pointers to timestamp and message id must not be empty")
+        pointers = [each for each in self.pointers if each]
+        for one in pointers:
+            if sum(other[: len(one)] == one for other in pointers) > 1:
+                raise ValueError(
+                    f"{self.connection}: two JSON pointers overlap at {format_pointer(one)}; use separate properties"
+                )
+
+    @property
+    def pointers(self) -> tuple[Pointer, Pointer, Pointer]:
+        """Places of message id, device id and timestamp."""
+        return self.message_id, self.device_id, self.timestamp
+
+
+def build_target(connection: str, source: Mapping[str, Any]) -> ReplayTarget:
+    """Build the target of a replay from the definition of a connection.
+
+    Args:
+        connection: short name of the connection in URLs (lookup).
+        source: property ``source`` of the connection's definition; missing properties get their defaults.
+
+    Raises:
+        ValueError: a JSON pointer or the timestamp format is invalid.
+
+    Example:
+        >>> build_target("rig", {"timestampPointer": "/head/at"}).timestamp
+        ('head', 'at')
+    """
+    form = source.get("timestampFormat", "rfc3339")
+    if form not in TIMESTAMP_FORMATS:
+        raise ValueError(f"{connection}: unknown timestampFormat {form!r}")
+    return ReplayTarget(
+        connection,
+        parse_pointer(source.get("timestampPointer", "/timestamp")),
+        parse_pointer(source.get("messageIdPointer", "/messageId")),
+        parse_pointer(source.get("deviceIdPointer", "/deviceId")),
+        form,
+    )
+
+
+def parse_pointer(text: str) -> Pointer:
+    """Parse a JSON pointer (RFC 6901) to the property names of which it consists.
+
+    Raises:
+        ValueError: the text is not a JSON pointer.
+    """
+    if not text:
+        return ()
+    if not text.startswith("/"):
+        raise ValueError("a JSON pointer must begin with /")
+    if re.search(r"~(?![01])", text):
+        raise ValueError("in a JSON pointer, ~ must be written ~0, and / in a name must be written ~1")
+    # The order matters: ~01 must become ~1 (RFC 6901 section 4).
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in text[1:].split("/"))
+
+
+def format_pointer(pointer: Pointer) -> str:
+    """Format the names of nested properties as a JSON pointer (RFC 6901).
+
+    Example:
+        >>> format_pointer(("a/b", "c"))
+        '/a~1b/c'
+    """
+    return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in pointer)

@@ -1,0 +1,90 @@
+"""Rules for HTTP requests: headers, errors, and which requests are repeated after which pause."""
+
+import random
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from oi.errors import ApiError, build_api_error
+
+MAX_ATTEMPTS = 5
+"""Default of the maximum number of attempts of one request."""
+MAX_WAIT_SECONDS = 60.0
+"""Maximum pause between two attempts; a longer ``Retry-After`` ends the attempts."""
+_REPEATED = frozenset({429, 503})
+_ERRORS = 400
+
+
+def build_headers(token: str, headers: Mapping[str, str] | None, *, appends: bool) -> dict[str, str]:
+    """Build the HTTP headers of a request.
+
+    Args:
+        token: JWT or API key; empty for none.
+        headers: further headers of the request.
+        appends: whether a repetition would create something twice; the request then gets an ``Idempotency-Key``, by
+            which the service recognises a repetition.
+    """
+    built = dict(headers or {})
+    if token:
+        built["Authorization"] = f"Bearer {token}"
+    if appends:
+        built.setdefault("Idempotency-Key", str(uuid.uuid4()))
+    return built
+
+
+def build_signature(meaning: str | None, statement: str | None) -> dict[str, Any]:
+    """Build the JSON member ``signature`` of a decision's request body; empty if the decision is not signed.
+
+    Args:
+        meaning: meaning of the electronic signature, for instance ``approval``; None for a decision without signature.
+        statement: text that is stored with the signature.
+
+    Raises:
+        ValueError: there is a statement, but no meaning.
+    """
+    if meaning is None:
+        if statement is not None:
+            raise ValueError("A statement belongs to a signature: give a meaning, too.")
+        return {}
+    return {"signature": {"meaning": meaning, **({} if statement is None else {"statement": statement})}}
+
+
+def is_safe_to_repeat(method: str, headers: Mapping[str, str]) -> bool:
+    """Return whether a request can be sent again although the service may have processed the first attempt."""
+    return method in {"GET", "HEAD", "PUT", "DELETE"} or "Idempotency-Key" in headers
+
+
+def find_error(response: httpx.Response) -> ApiError | None:
+    """Return the exception for an HTTP error reply; None if the reply reports success."""
+    if response.status_code < _ERRORS:
+        return None
+    problem: Any = {}
+    if "json" in response.headers.get("content-type", ""):
+        try:
+            problem = response.json()
+        except ValueError:
+            problem = {}
+    retry_after = response.headers.get("retry-after", "")
+    return build_api_error(
+        response.status_code,
+        problem if isinstance(problem, dict) else {},
+        retry_after=float(retry_after) if retry_after.isdigit() else None,
+        fallback=f"The service replied {response.status_code} {response.reason_phrase}.",
+    )
+
+
+def find_pause(error: ApiError, attempt: int, max_attempts: int = MAX_ATTEMPTS) -> float | None:
+    """Return the seconds to wait before the next attempt; None if the request must not be repeated.
+
+    Args:
+        error: error of the last attempt.
+        attempt: number of attempts so far.
+        max_attempts: maximum number of attempts of the request.
+    """
+    if attempt >= max_attempts or (error.status and error.status not in _REPEATED):
+        return None
+    if error.retry_after is None:
+        return float(min(MAX_WAIT_SECONDS, 2.0 ** (attempt - 1) * random.uniform(0.5, 1.0)))
+    return error.retry_after if error.retry_after <= MAX_WAIT_SECONDS else None

@@ -1,0 +1,51 @@
+"""Position in a live stream, from which the stream continues after a lost connection without gaps and repetitions."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+_REMEMBERED = 50_000
+"""Number of messages that are compared after a reconnection."""
+_OVERLAP = timedelta(seconds=60)
+"""Messages measured up to this time before the newest one may arrive after it."""
+
+
+class StreamPosition:
+    """Record of the messages that a live stream has yielded, to continue the stream after a lost connection.
+
+    Args:
+        since: start time of the stream, RFC 3339; None for new messages only.
+    """
+
+    def __init__(self, since: str | None) -> None:
+        self._start = since
+        self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._newest = ""
+        self._received = datetime.now(UTC)
+
+    def find_start(self) -> str | None:
+        """Return the start time with which the stream must be requested again; None for new messages only.
+
+        The start time is 60 seconds before the time of the newest message, or before the arrival of the last message if
+        that is earlier: a device whose clock is ahead must not hide the messages of other devices.
+        """
+        if self._newest:
+            self._start = (min(datetime.fromisoformat(self._newest), self._received) - _OVERLAP).isoformat()
+        return self._start
+
+    def mark_opened(self) -> None:
+        """Set a missing start time to now, so that a stream lost before its first message continues from this time."""
+        self._start = self._start or datetime.now(UTC).isoformat()
+
+    def accept(self, message: Mapping[str, Any]) -> bool:
+        """Record a received message; return False if the stream has already yielded this message."""
+        # An id is unique in its connection only.
+        key = (message["Metadata"]["ConnectionLookup"], message["ID"])
+        if key in self._seen:
+            return False
+        self._seen[key] = None
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        self._newest, self._received = max(self._newest, message["Timestamp"]), datetime.now(UTC)
+        return True

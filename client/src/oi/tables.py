@@ -1,0 +1,47 @@
+"""Conversion of query results to Arrow tables; requires the optional dependency ``oi-client[arrow]``."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from oi.results import Column
+
+_TYPES: Mapping[str, pa.DataType] = {
+    "bool": pa.bool_(),
+    "datetime": pa.timestamp("us", tz="UTC"),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "real": pa.float64(),
+}
+
+
+def build_arrow_table(columns: Sequence["Column"], rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Build an Arrow table from the rows of a query result.
+
+    Args:
+        columns: columns with their Kusto types; values of types without an Arrow equivalent become text.
+        rows: rows as dictionaries of values by column name.
+    """
+    arrays = [pa.array([_convert(row.get(each.name), each.type) for row in rows], _get_type(each)) for each in columns]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([(each.name, _get_type(each)) for each in columns]))
+
+
+def _get_type(column: "Column") -> pa.DataType:
+    return _TYPES.get(column.type, pa.string())
+
+
+def _convert(value: Any, kusto_type: str) -> Any:
+    if value is None:
+        return None
+    if kusto_type == "datetime":
+        return datetime.fromisoformat(value)
+    if kusto_type == "real":
+        # JSON has no numbers for these values, so the service sends them as text.
+        return float(value)
+    if kusto_type in _TYPES or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

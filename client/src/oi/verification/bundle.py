@@ -1,0 +1,376 @@
+"""Verification of an audit bundle (zip file of audit chains) without the service: files, chains and proofs.
+
+Like ``export``, this module needs only the standard library, ``cryptography`` and ``rfc8785``; receipts need ``cbor2``.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from oi.verification.bundle_receipts import group_receipts, list_names, load_enclosed_keys, verify_receipts
+from oi.verification.export import (
+    AMENDMENTS,
+    BrokenError,
+    UnreadableError,
+    check_record,
+    check_signatures,
+    parse_export,
+    verify_export,
+)
+from oi.verification.hash_rule import get_record_time, is_time, parse_json_integer, sequence_from_record_id
+from oi.verification.merkle import is_included
+from oi.verification.notes import (
+    CheckpointContent,
+    NoteError,
+    VerifierKey,
+    build_origin,
+    find_signer,
+    open_checkpoint,
+)
+
+MANIFEST: Final = "manifest.json"
+VERIFIER_KEY: Final = "verifier-key.txt"
+REPORT: Final = "report.html"
+README: Final = "README.txt"
+_DIGEST_LINE: Final = re.compile(r"([0-9a-f]{64})  (\S+)")
+_MANIFEST_MEMBERS: Final = {"workspace", "createdAt", "createdBy", "filters", "chains"}
+_FILTERS: Final = {"startDate", "endDate", "entityId"}
+_CHAIN_MEMBERS: Final = {"target", "scopeKey", "file", "records", "complete", "checkpoint", "proof", "verdict"}
+_VERDICT_MEMBERS: Final = {
+    "Valid",
+    "ChainValid",
+    "Empty",
+    "Record",
+    "RecomputedHash",
+    "BrokenAt",
+    "ForkDetected",
+    "Reason",
+    "Target",
+}
+_TARGETS: Final = {"PlatformConfig": False, "AccessControl": False, "DomainEvents": True, "DomainAmendments": True}
+"""Targets, and whether their chains have a scope."""
+
+
+@dataclass(slots=True)
+class BundleResult:
+    """Result of the verification of a bundle.
+
+    Attributes:
+        lines: description of the bundle and of each chain.
+        faults: descriptions of the faults; empty if the bundle and all its chains are valid.
+        undecided: reasons why chains could not be verified completely, although no fault was found.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+
+
+def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None = None) -> BundleResult:
+    """Verify all files, chains, checkpoints and proofs of an audit bundle.
+
+    Args:
+        path: the zip file.
+        keys: trusted public keys of the workspace; empty to use the key in the bundle.
+        workspace: id of the workspace to which the bundle must belong; None to accept any workspace.
+
+    Raises:
+        BrokenError: the bundle as a whole is damaged: one of its files, its manifest, or the key in it.
+        OSError: the bundle's file cannot be read.
+    """
+    files = _read_files(path)
+    _check_digests(files)
+    manifest = _parse_manifest(files[MANIFEST])
+    _check_names(files, manifest)
+    if workspace is not None and manifest["workspace"] != workspace:
+        raise BrokenError(MANIFEST, f"the bundle belongs to the workspace {manifest['workspace']}, not to {workspace}")
+    enclosed = _parse_key(files[VERIFIER_KEY])
+    result = BundleResult([f"workspace {manifest['workspace']}, created {manifest['createdAt']}"])
+    if not keys:
+        fingerprint = hashlib.sha256(enclosed.spki).hexdigest()
+        result.lines.append(f"enclosed key {enclosed.name}, SHA-256 {fingerprint}: key not independently confirmed")
+    trusted, receipts = keys or [enclosed, *load_enclosed_keys(files)], group_receipts(files)
+    for number, entry in enumerate(manifest["chains"], start=1):
+        _verify_chain(files, manifest, entry, trusted, receipts.get(number, {}), result)
+    return result
+
+
+def _read_files(path: Path) -> dict[str, bytes]:
+    """Read all files of a bundle, and compare each file with its checksum in the zip file."""
+    files: dict[str, bytes] = {}
+    try:
+        with zipfile.ZipFile(path) as bundle:
+            for entry in bundle.infolist():
+                if entry.filename in files:
+                    raise BrokenError(entry.filename, "the bundle contains this file twice")
+                files[entry.filename] = _read_file(bundle, entry)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise BrokenError(path.name, f"the bundle is not a readable zip file: {error}") from None
+    for name in (MANIFEST, VERIFIER_KEY, REPORT, README):
+        if name not in files:
+            raise BrokenError(name, "the bundle does not contain this file")
+    return files
+
+
+def _read_file(bundle: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    try:
+        return bundle.read(entry)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+        raise BrokenError(entry.filename, f"the file is damaged: {error}") from None
+
+
+def _check_digests(files: Mapping[str, bytes]) -> None:
+    """Compare each file with its digest in the README file."""
+    lines = files[README].decode("utf-8", "replace").splitlines()
+    digests = {found[2]: found[1] for line in lines if (found := _DIGEST_LINE.fullmatch(line))}
+    for name in sorted((files.keys() | digests.keys()) - {README}):
+        if name not in files or name not in digests:
+            raise BrokenError(name, _describe_difference(name, files, README))
+        if hashlib.sha256(files[name]).hexdigest() != digests[name]:
+            raise BrokenError(name, f"the file differs from its digest in {README}")
+
+
+def _describe_difference(name: str, files: Mapping[str, bytes], source: str) -> str:
+    """Return the message about a file that is only in the bundle, or only in a list of the bundle's files."""
+    if name in files:
+        return f"the bundle contains this file, but {source} does not list it"
+    return f"{source} lists this file, but the bundle does not contain it"
+
+
+def _parse_json(name: str, content: bytes) -> Any:
+    try:
+        return json.loads(content.decode(), parse_int=parse_json_integer, object_pairs_hook=_reject_duplicates)
+    except (ValueError, RecursionError) as error:
+        raise BrokenError(name, f"the file is not JSON: {error}") from None
+
+
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a JSON object has a duplicate key")
+    return dict(pairs)
+
+
+def _parse_manifest(content: bytes) -> dict[str, Any]:
+    """Parse the manifest of a bundle and check the form of all its properties."""
+    manifest = _parse_json(MANIFEST, content)
+    if not isinstance(manifest, dict) or manifest.keys() != _MANIFEST_MEMBERS:
+        raise BrokenError(MANIFEST, "the manifest lacks a required property, or has an unknown one")
+    created_at, filters = manifest["createdAt"], manifest["filters"]
+    are_valid = {
+        "workspace": isinstance(manifest["workspace"], str) and manifest["workspace"] != "",
+        "createdBy": isinstance(manifest["createdBy"], str) and manifest["createdBy"] != "",
+        "createdAt": isinstance(created_at, str) and is_time(created_at),
+        "filters": isinstance(filters, dict)
+        and filters.keys() == _FILTERS
+        and all(value is None or isinstance(value, str) for value in filters.values()),
+        "chains": isinstance(manifest["chains"], list),
+    }
+    for name, is_valid in are_valid.items():
+        if not is_valid:
+            raise BrokenError(MANIFEST, f"the property `{name}` of the manifest has an invalid value")
+    for number, entry in enumerate(manifest["chains"], start=1):
+        if not _is_valid_entry(entry, number):
+            raise BrokenError(MANIFEST, f"the entry of chain {number} is invalid")
+    return manifest
+
+
+def _is_valid_entry(entry: Any, number: int) -> bool:
+    if not isinstance(entry, dict) or entry.keys() != _CHAIN_MEMBERS or entry["target"] not in _TARGETS:
+        return False
+    verdict, scope = entry["verdict"], entry["scopeKey"]
+    return (
+        (isinstance(scope, str) and bool(scope) if _TARGETS[entry["target"]] else scope is None)
+        and entry["file"] == f"chains/{number}.json"
+        and entry["checkpoint"] in (None, f"checkpoints/{number}.txt")
+        and entry["proof"] in (None, f"proofs/{number}.json")
+        and type(entry["records"]) is int
+        and type(entry["complete"]) is bool
+        and entry["complete"] == (verdict is not None)
+        and (verdict is None or _is_valid_verdict(verdict, entry["target"]))
+    )
+
+
+def _is_valid_verdict(verdict: Any, target: str) -> bool:
+    return (
+        isinstance(verdict, dict)
+        and verdict.keys() == _VERDICT_MEMBERS
+        and all(type(verdict[name]) is bool for name in ("ChainValid", "Empty", "ForkDetected"))
+        and all(verdict[name] is None for name in ("Valid", "Record", "RecomputedHash"))
+        and isinstance(verdict["Reason"], str)
+        and verdict["ChainValid"] == (verdict["BrokenAt"] is None)
+        and not (verdict["ChainValid"] and verdict["ForkDetected"])
+        and verdict["Target"] == target
+    )
+
+
+def _check_names(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
+    named = {MANIFEST, VERIFIER_KEY, REPORT, README} | list_names(files, len(manifest["chains"]))
+    for entry in manifest["chains"]:
+        named |= {entry[name] for name in ("file", "checkpoint", "proof") if entry[name] is not None}
+    for name in sorted(named ^ files.keys()):
+        raise BrokenError(name, _describe_difference(name, files, MANIFEST))
+
+
+def _parse_key(content: bytes) -> VerifierKey:
+    try:
+        return VerifierKey.parse(content.decode())
+    except (NoteError, UnicodeDecodeError) as error:
+        raise BrokenError(VERIFIER_KEY, str(error)) from None
+
+
+def _verify_chain(
+    files: Mapping[str, bytes],
+    manifest: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    keys: Sequence[VerifierKey],
+    receipts: Mapping[str, bytes],
+    result: BundleResult,
+) -> None:
+    """Verify one audit chain of a bundle, and add the result to the result of the bundle."""
+    scope = f" {_quote_text(entry['scopeKey'])}" if entry["scopeKey"] else ""
+    name = f"{entry['file']} ({entry['target']}{scope})"
+    try:
+        checkpoint = _open_checkpoint(files, manifest, entry, keys)
+        records = _parse_records(files, entry)
+        if entry["complete"]:
+            line = _verify_complete(files, manifest, entry, records, checkpoint)
+        else:
+            line = _verify_filtered(files, manifest, entry, records, checkpoint)
+        unverified = verify_receipts(receipts, records, checkpoint, keys)
+    except BrokenError as error:
+        result.faults.append(f"{name}: broken at {error.broken_at}: {error}")
+        return
+    if records and checkpoint is None:
+        result.undecided.append(f"{name}: the bundle contains no signed checkpoint of this chain")
+    elif checkpoint is not None and checkpoint.size < len(records):
+        result.undecided.append(f"{name}: the checkpoint covers only {checkpoint.size} of {len(records)} records")
+    if unverified:
+        result.undecided.append(f"{name}: the receipts were not verified: {unverified}")
+    result.lines.append(f"{name}: {line}")
+
+
+def _quote_text(text: str) -> str:
+    """Return a text in quotes; if terminals do not show some of its characters, escape all non-ASCII characters."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def _open_checkpoint(
+    files: Mapping[str, bytes], manifest: Mapping[str, Any], entry: Mapping[str, Any], keys: Sequence[VerifierKey]
+) -> CheckpointContent | None:
+    name = entry["checkpoint"]
+    if name is None:
+        return None
+    origin = build_origin(manifest["workspace"], entry["target"], entry["scopeKey"] or "")
+    try:
+        return open_checkpoint(files[name], find_signer(files[name], keys) or keys[0], origin)
+    except NoteError as error:
+        raise BrokenError(name, str(error)) from None
+
+
+def _parse_records(files: Mapping[str, bytes], entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    try:
+        records = parse_export(files[entry["file"]].decode())
+    except (UnreadableError, UnicodeDecodeError) as error:
+        raise BrokenError(entry["file"], str(error)) from None
+    if len(records) != entry["records"]:
+        raise BrokenError(entry["file"], f"the file has {len(records)} records; the manifest counts {entry['records']}")
+    return records
+
+
+def _verify_complete(
+    files: Mapping[str, bytes],
+    manifest: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    records: Sequence[Mapping[str, Any]],
+    checkpoint: CheckpointContent | None,
+) -> str:
+    """Verify a whole chain, and compare the result with the result that the manifest states."""
+    verdict = entry["verdict"]
+    scope = entry["scopeKey"] or ""
+    count = verify_export(records, manifest["workspace"], entry["target"], scope, checkpoint)
+    if not verdict["ChainValid"]:
+        raise BrokenError(str(verdict["BrokenAt"]), f"the service reported: {verdict['Reason']}")
+    if verdict["Empty"] != (count == 0):
+        raise BrokenError(MANIFEST, f"the manifest states Empty {verdict['Empty']}, but the file has {count} records")
+    if entry["proof"] is not None:
+        proof = _parse_json(entry["proof"], files[entry["proof"]])
+        if not records:
+            raise BrokenError(entry["proof"], "an empty chain has no last record")
+        _check_proof(entry["proof"], proof, records[-1], checkpoint)
+    if not count:
+        return "empty: no records"
+    return f"sound: {count} records" + (f", checkpoint of {checkpoint.size} agrees" if checkpoint else "")
+
+
+def _verify_filtered(
+    files: Mapping[str, bytes],
+    manifest: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    records: Sequence[Mapping[str, Any]],
+    checkpoint: CheckpointContent | None,
+) -> str:
+    """Verify that the checkpoint covers each record of a filtered chain, and that each record matches the filters."""
+    if checkpoint is not None and entry["proof"] is None:
+        raise BrokenError(entry["file"], "the bundle does not contain the proofs of the records")
+    proofs = [] if entry["proof"] is None else _parse_json(entry["proof"], files[entry["proof"]])
+    if checkpoint is not None and (not isinstance(proofs, list) or len(proofs) != len(records)):
+        raise BrokenError(entry["proof"], "the file does not have one proof for each record")
+    last, filters = 0, manifest["filters"]
+    for number, record in enumerate(records):
+        here = str(record.get("RecordID"))
+        sequence = sequence_from_record_id(record.get("RecordID")) or 0
+        reason = check_record(record) or _describe_mismatch(record, filters)
+        if sequence <= last:
+            reason = reason or f"{here} is not after the record before it"
+        if reason:
+            raise BrokenError(here, reason)
+        if checkpoint is not None:
+            _check_proof(entry["proof"], proofs[number], record, checkpoint)
+        last = sequence
+    if entry["target"] == AMENDMENTS:
+        check_signatures(records, is_complete=False)
+    if checkpoint is None:
+        return f"{len(records)} filtered records"
+    return f"the checkpoint of {checkpoint.size} covers {len(records)} filtered records; completeness is not verified"
+
+
+def _describe_mismatch(record: Mapping[str, Any], filters: Mapping[str, Any]) -> str:
+    """Describe the filter that a record does not match; return an empty string if the record matches all filters."""
+    here, time = record.get("RecordID"), get_record_time(record)
+    if filters["startDate"] and time < filters["startDate"]:
+        return f"{here} is before startDate"
+    if filters["endDate"] and time > filters["endDate"]:
+        return f"{here} is after endDate"
+    if filters["entityId"] and record.get("EntityID") != filters["entityId"]:
+        return f"{here} has another EntityID"
+    return ""
+
+
+def _check_proof(name: str, proof: Any, record: Mapping[str, Any], checkpoint: CheckpointContent | None) -> None:
+    """Check that a Merkle proof in the bundle proves that the checkpoint covers a record.
+
+    Raises:
+        BrokenError: the proof is invalid.
+    """
+    here = str(record.get("RecordID"))
+    if checkpoint is None:
+        raise BrokenError(name, "the bundle contains a proof but no checkpoint")
+    try:
+        index, size = proof["leafIndex"], proof["size"]
+        path = [base64.b64decode(each, validate=True) for each in proof["hashes"]]
+        leaf = bytes.fromhex(record["Hash"])
+    except (TypeError, KeyError, ValueError, binascii.Error):
+        raise BrokenError(name, f"the proof of {here} is malformed") from None
+    is_shape = proof.keys() == {"leafIndex", "size", "hashes"} and type(index) is int and type(size) is int
+    if not is_shape or index + 1 != sequence_from_record_id(here) or size != checkpoint.size:
+        raise BrokenError(name, f"the proof of {here} is for another record or checkpoint")
+    if not is_included(leaf, index, size, path, checkpoint.root):
+        raise BrokenError(name, f"the checkpoint does not cover {here}")

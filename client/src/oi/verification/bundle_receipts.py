@@ -1,0 +1,91 @@
+"""Verification of the receipts in an audit bundle; a receipt proves that a checkpoint covers a record."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from oi.verification.export import BrokenError
+from oi.verification.key_sets import parse_cose_keys
+from oi.verification.notes import CheckpointContent, VerifierKey
+
+KEY_SET: Final = "verifier-key.cbor"
+_NAME: Final = re.compile(r"receipts/([1-9][0-9]{0,5})/([0-9]{12})\.cbor")
+
+
+def group_receipts(files: Mapping[str, bytes]) -> dict[int, dict[str, bytes]]:
+    """Return the receipts of a bundle by the number of their chain, then by RecordID.
+
+    Args:
+        files: contents of the bundle's files by name.
+    """
+    groups: dict[int, dict[str, bytes]] = {}
+    for name, content in files.items():
+        if found := _NAME.fullmatch(name):
+            groups.setdefault(int(found[1]), {})[found[2]] = content
+    return groups
+
+
+def list_names(files: Mapping[str, bytes], chains: int) -> set[str]:
+    """Return the names of those files of a bundle that are receipts or the key set of the receipts.
+
+    Args:
+        files: contents of the bundle's files by name.
+        chains: number of chains in the bundle.
+    """
+    found = (_NAME.fullmatch(name) for name in files)
+    names = {name[0] for name in found if name and int(name[1]) <= chains}
+    return names | ({KEY_SET} if names or KEY_SET in files else set())
+
+
+def load_enclosed_keys(files: Mapping[str, bytes]) -> list[VerifierKey]:
+    """Return the public keys of the key set in the bundle; an empty list for a bundle without receipts.
+
+    Raises:
+        BrokenError: the key file is not a COSE_KeySet.
+    """
+    if KEY_SET not in files:
+        return []
+    try:
+        return parse_cose_keys(files[KEY_SET])
+    except ValueError as error:
+        raise BrokenError(KEY_SET, str(error)) from None
+
+
+def verify_receipts(
+    receipts: Mapping[str, bytes],
+    records: Sequence[Mapping[str, Any]],
+    checkpoint: CheckpointContent | None,
+    keys: Sequence[VerifierKey],
+) -> str:
+    """Verify that each record has a receipt for its chain's checkpoint; return why receipts could not be verified.
+
+    Args:
+        receipts: receipts of the chain by RecordID; empty if the bundle contains none.
+        records: records of the chain, which have been verified.
+        checkpoint: content of the chain's checkpoint, with a verified signature.
+        keys: trusted public keys of the workspace.
+
+    Returns:
+        An empty string if all receipts are valid or the chain has none, else the reason why they were not verified.
+
+    Raises:
+        BrokenError: a receipt is missing, superfluous or invalid; the error contains the RecordID.
+    """
+    if not receipts:
+        return ""
+    # Only receipts need cbor2.
+    from oi.verification.receipts import ReceiptError, UnknownKeyError, verify_covered_record  # noqa: PLC0415
+
+    expected = {str(record["RecordID"]): str(record["Hash"]) for record in records}
+    for record_id in sorted(expected.keys() ^ receipts.keys()):
+        raise BrokenError(record_id, "the receipt is missing" if record_id in expected else "the record is missing")
+    if checkpoint is None:
+        raise BrokenError("checkpoint", "the bundle contains receipts, but no checkpoint of this chain")
+    for record_id, content in receipts.items():
+        try:
+            verify_covered_record(content, record_id, bytes.fromhex(expected[record_id]), checkpoint, keys)
+        except UnknownKeyError as error:
+            return str(error)
+        except ReceiptError as error:
+            raise BrokenError(record_id, f"the receipt is invalid: {error}") from None
+    return ""

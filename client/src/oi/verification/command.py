@@ -1,0 +1,298 @@
+"""``oi verify-file``: verify an exported chain, or an audit bundle, without the service.
+
+The command needs only the standard library, ``cryptography`` and ``rfc8785``, and ``cbor2`` for receipts. The exit
+status is 0 if the chain is valid, 1 if it is broken (with the position), and 2 if it could not be verified.
+"""
+
+import argparse
+import os
+import re
+import sys
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from oi.verification.bundle import verify_bundle
+from oi.verification.export import BrokenError, UnreadableError, parse_export, parse_records, verify_export
+from oi.verification.fetch import FetchError, build_checkpoint_path, fetch_chain
+from oi.verification.hash_rule import get_record_time
+from oi.verification.key_sets import parse_keys
+from oi.verification.notes import (
+    CheckpointContent,
+    NoteError,
+    VerifierKey,
+    build_key_name,
+    build_origin,
+    find_signer,
+    open_checkpoint,
+)
+
+SOUND, BROKEN, UNDECIDED = 0, 1, 2
+_WITHOUT_CHECKPOINT = ", compared with no checkpoint: records cut off at the end cannot be noticed"
+_CHAIN_NAME = re.compile(
+    r"(?P<workspace>.*)/(?P<target>PlatformConfig|AccessControl|DomainEvents|DomainAmendments)(?:/(?P<scope>[^/]*))?",
+    re.DOTALL,
+)
+"""Name of a chain, as :func:`build_origin` builds it."""
+TARGETS = ("PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments")
+
+
+SignIn = Callable[[str | None], tuple[str, str]]
+"""Function that returns the address of a service and a token for it.
+
+Its argument is the address; None stands for the service of the stored login.
+"""
+
+
+def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
+    """Verify an exported chain, or download a chain if the first argument is ``fetch``; return the exit status.
+
+    Args:
+        arguments: arguments of the command line.
+        sign_in: used by ``fetch`` if no environment variable contains a token.
+    """
+    try:
+        if arguments[:1] == ["fetch"]:
+            return _fetch(_build_fetch_parser().parse_args(arguments[1:]), sign_in)
+        parser = _build_parser()
+        options = parser.parse_args(arguments)
+        if options.receipt or options.record:
+            return _verify_receipt(parser, options)
+        if options.export is None:
+            parser.error("an export or a bundle is required, or --receipt and --record")
+        if _is_bundle(Path(options.export)):
+            return _verify_bundle(parser, options)
+        for name in ("workspace", "target"):
+            if getattr(options, name) is None:
+                parser.error(f"--{name} is required, except for a bundle")
+        return _verify(options)
+    except Exception as error:  # noqa: BLE001  an unexpected error must not look like a broken chain
+        return _report_undecided(f"{type(error).__name__}: {error}")
+
+
+def _is_bundle(path: Path) -> bool:
+    """Return whether a file is an audit bundle; a damaged bundle is recognised by its file name."""
+    return path.suffix.lower() == ".zip" or zipfile.is_zipfile(path)
+
+
+def _verify_bundle(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    for name in ("target", "scope", "checkpoint"):
+        if getattr(options, name):
+            parser.error(f"--{name} is not used with a bundle, which names its chains and contains their checkpoints")
+    try:
+        keys = [] if options.key is None else _load_keys(options.key)
+        result = verify_bundle(Path(options.export), keys, options.workspace)
+    except BrokenError as error:
+        return _report_broken(error.broken_at, str(error))
+    except (OSError, ValueError) as error:
+        return _report_undecided(str(error))
+    for line in (*result.lines, *result.faults):
+        _print_line(line)
+    if result.faults:
+        return BROKEN
+    for reason in result.undecided:
+        _report_undecided(reason)
+    return UNDECIDED if result.undecided else SOUND
+
+
+def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    """Verify one record with its receipt, which proves that a signed checkpoint covers the record."""
+    from oi.verification.receipts import ReceiptError, UnknownKeyError, parse_receipt, verify_record  # noqa: PLC0415
+
+    for name in ("receipt", "record", "key"):
+        if getattr(options, name) is None:
+            parser.error(f"--{name} is required to verify a record by its receipt")
+    if options.export is not None or options.checkpoint is not None:
+        parser.error("--receipt verifies one record; an export, a bundle or a checkpoint is not used with it")
+    try:
+        keys, content = _load_keys(options.key), Path(options.receipt).read_bytes()
+        records = parse_records(Path(options.record).read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        return _report_undecided(f"{options.record} is not UTF-8 text")
+    except (OSError, ValueError, UnreadableError) as error:
+        return _report_undecided(str(error))
+    try:
+        receipt = parse_receipt(content)
+        verify_record(receipt, _select_record(records, receipt.record_id), keys)
+        _check_subject(receipt.subject, options)
+    except UnknownKeyError as error:
+        return _report_broken("the key", str(error))
+    except ReceiptError as error:
+        return _report_broken("the receipt", str(error))
+    _print_line(f"sound: {receipt.record_id} of {receipt.size} records is in {receipt.subject}")
+    _print_line(f"signed by {receipt.issuer} with the key {receipt.key_id.hex()}; the size is not signed")
+    return SOUND
+
+
+def _select_record(records: Sequence[Mapping[str, Any]], record_id: str) -> Mapping[str, Any]:
+    """Return the record with a RecordID; if there is none, the first record, so that an error can name a record."""
+    found = [record for record in records if record.get("RecordID") == record_id]
+    return found[0] if found else records[0]
+
+
+def _check_subject(subject: str, options: argparse.Namespace) -> None:
+    """Check that a receipt belongs to the chain that the options name by workspace, target and scope, or some of them.
+
+    Raises:
+        ReceiptError: the receipt belongs to another workspace, target or scope.
+    """
+    from oi.verification.receipts import ReceiptError  # noqa: PLC0415
+
+    found = _CHAIN_NAME.fullmatch(subject)
+    named = {
+        "workspace": None if options.workspace is None else build_key_name(options.workspace),
+        "target": options.target,
+        "scope": quote(options.scope, safe="") or None,
+    }
+    for part, expected in named.items():
+        if expected is not None and (found is None or found[part] != expected):
+            raise ReceiptError(f"the receipt belongs to {subject}, not to the {part} {expected}")
+
+
+def _verify(options: argparse.Namespace) -> int:
+    if options.key is None and options.checkpoint is not None:
+        return _report_undecided("--checkpoint requires --key, the line that verifies its signature")
+    try:
+        checkpoint = _load_checkpoint(options)
+    except NoteError as error:
+        return _report_broken("checkpoint", str(error))
+    except (OSError, ValueError) as error:
+        return _report_undecided(str(error))
+    try:
+        records = parse_export(Path(options.export).read_text(encoding="utf-8-sig"))
+        count = verify_export(records, options.workspace, options.target, options.scope, checkpoint)
+    except BrokenError as error:
+        return _report_broken(error.broken_at, str(error))
+    except (OSError, UnicodeDecodeError, UnreadableError) as error:
+        return _report_undecided(str(error))
+    against = f", checkpoint of {checkpoint.size} agrees" if checkpoint else _WITHOUT_CHECKPOINT
+    _print_line(f"sound: {count} records{against}" if count else f"empty: no records{against}")
+    _warn_future_time(records)
+    return SOUND if count else UNDECIDED
+
+
+def _warn_future_time(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print a note if the last record's time is in the future: the service's clock or the local clock may be wrong."""
+    last = get_record_time(records[-1]) if records else ""
+    if last > datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds"):
+        sys.stderr.write(f"note: the last record's time, {last}, is ahead of this computer's clock\n")
+
+
+def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
+    """Load the checkpoint with which the export is compared; None without the option ``--key``.
+
+    Raises:
+        NoteError: the key did not sign the checkpoint, or the checkpoint belongs to another chain.
+        ValueError: the key is invalid.
+        OSError: a file cannot be read.
+    """
+    if options.key is None:
+        return None
+    keys = _load_keys(options.key)
+    saved = build_checkpoint_path(Path(options.export))
+    if options.checkpoint is None and not saved.exists():
+        raise ValueError(f"there is no signed checkpoint at {saved}, where fetch saves it; name one with --checkpoint")
+    note = Path(options.checkpoint or saved).read_bytes()
+    origin = build_origin(options.workspace, options.target, options.scope)
+    return open_checkpoint(note, find_signer(note, keys) or keys[0], origin)
+
+
+def _load_keys(option: str) -> list[VerifierKey]:
+    """Load the keys of the option ``--key``: a verifier key line, or a file with such lines, COSE_KeySet or JWK set.
+
+    Raises:
+        ValueError: a key is invalid.
+        OSError: the file cannot be read.
+    """
+    if Path(option).is_file():
+        return parse_keys(Path(option).read_bytes())
+    try:
+        return parse_keys(option.encode())
+    except ValueError as error:
+        raise ValueError(f"--key {option!r} is neither an existing file nor a verifier key: {error}") from None
+
+
+def _fetch(options: argparse.Namespace, sign_in: SignIn | None) -> int:
+    url, token = options.url, os.environ.get(options.token_variable, "")
+    try:
+        if sign_in is not None and not (url and token):
+            found = sign_in(url)
+            url, token = url or found[0], token or found[1]
+        if not url:
+            return _report_undecided("the address of the service is missing")
+        if not token:
+            return _report_undecided(f"the environment variable {options.token_variable} contains no token")
+        fetched = fetch_chain(url, token, options.target, options.scope, Path(options.out))
+    except (FetchError, OSError) as error:
+        return _report_undecided(str(error))
+    _print_line(f"{fetched.count} records in {options.out}\n{fetched.checkpoint}")
+    return SOUND
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = _create_parser(
+        "oi verify-file",
+        __doc__,
+        "oi verify-file line-1.json --workspace plant-a --target DomainEvents --scope line-1",
+        "oi verify-file line-1.json --workspace plant-a --target DomainEvents --scope line-1 --key checkpoint-key",
+        "oi verify-file bundle.zip --key checkpoint-key",
+        "oi verify-file --receipt receipt.txt --record record.json --key checkpoint-key",
+    )
+    parser.add_argument("export", nargs="?", help="JSON export of the whole chain, oldest first, or an audit bundle")
+    parser.add_argument("--workspace", help="id of the workspace; optional for a bundle")
+    _add_chain_arguments(parser, required=False)
+    parser.add_argument(
+        "--key", help="verifier key from /.well-known/oi-checkpoint-key, or a file with it, or with the set of all keys"
+    )
+    parser.add_argument("--checkpoint", help="file with a signed checkpoint of the chain (EXPORT.checkpoint)")
+    parser.add_argument("--receipt", help="receipt of one record; requires --record and --key")
+    parser.add_argument("--record", help="file with the record as JSON, or with an export that contains it")
+    return parser
+
+
+def _build_fetch_parser() -> argparse.ArgumentParser:
+    parser = _create_parser(
+        "oi audit fetch",
+        "Download a whole chain and its newest checkpoint for `oi verify-file`, with the login of `oi login`, or with\n"
+        "OI_KEY or OI_TOKEN.",
+        "oi audit fetch --target AccessControl --out access.json",
+        "oi audit fetch https://plant.example --target DomainEvents --scope line-1 --out line-1.json",
+    )
+    parser.add_argument("url", nargs="?", help="address of the service; default: that of the login")
+    parser.add_argument("--out", required=True, help="file to write")
+    parser.add_argument("--token-variable", default="OI_TOKEN", help="environment variable with a bearer token")
+    _add_chain_arguments(parser)
+    return parser
+
+
+def _create_parser(name: str, description: str | None, *examples: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=name,
+        description=description,
+        epilog="\n".join(("Examples:", *(f"  {example}" for example in examples))),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _add_chain_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    parser.add_argument("--target", required=required, choices=TARGETS, help="container of the chain")
+    parser.add_argument("--scope", default="", help="scope key of a domain chain")
+
+
+def _report_broken(where: str, reason: str) -> int:
+    _print_line(f"broken at {where}: {reason}")
+    return BROKEN
+
+
+def _report_undecided(reason: str) -> int:
+    sys.stderr.write(f"cannot tell: {reason}\n")
+    return UNDECIDED
+
+
+def _print_line(text: str) -> None:
+    """Print a line; characters that the terminal cannot show are escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")

@@ -1,0 +1,251 @@
+"""Verification of exported records without the service: it needs only the standard library and two packages.
+
+The packages are ``cryptography`` and ``rfc8785``. This code is independent of the verification in the service, so that
+two implementations of the rules must agree.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import rfc8785
+
+from oi.verification.hash_rule import (
+    MAX_DEPTH,
+    compute_digest,
+    compute_genesis_hash,
+    describe_earlier_time,
+    describe_invalid_time,
+    describe_non_text_fields,
+    format_record_id,
+    get_record_time,
+    is_time,
+    is_too_deep,
+    parse_json_integer,
+    project_record,
+    sequence_from_record_id,
+)
+from oi.verification.merkle import CompactRange
+from oi.verification.notes import CheckpointContent
+
+AMENDMENTS: Final = "DomainAmendments"
+"""Target of the chains of amendments."""
+
+
+class BrokenError(Exception):
+    """The exported audit chain is broken.
+
+    Args:
+        broken_at: RecordID of the first invalid or missing record, Hash of the second record of a fork, or
+            ``checkpoint``.
+        reason: description of the fault.
+    """
+
+    def __init__(self, broken_at: str, reason: str) -> None:
+        super().__init__(reason)
+        self.broken_at = broken_at
+
+
+class UnreadableError(Exception):
+    """The export is not a JSON array of records."""
+
+
+@dataclass(slots=True)
+class _Progress:
+    """State of the verification of exported records.
+
+    Attributes:
+        sequence: number of verified records.
+        last_hash: Hash of the last verified record, initially the genesis hash.
+        time: time of the last verified record.
+        successors: RecordID and Hash of each verified record, by its PreviousHash.
+    """
+
+    last_hash: str
+    sequence: int = 0
+    time: str = ""
+    successors: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def parse_export(text: str) -> list[dict[str, Any]]:
+    """Parse an export and return its records.
+
+    Raises:
+        UnreadableError: the text is not a JSON array of objects, or an object has a duplicate name.
+    """
+    try:
+        records = json.loads(text, parse_int=parse_json_integer, object_pairs_hook=_reject_duplicate_names)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"the export is not JSON: {error}") from None
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise UnreadableError("the export is not a JSON array of records")
+    return records
+
+
+def parse_records(text: str) -> list[dict[str, Any]]:
+    """Parse a file that contains one record or an export with at least one record; return the records.
+
+    Raises:
+        UnreadableError: as :func:`parse_export`, or the export is empty.
+    """
+    records = parse_export(text if text.lstrip().startswith("[") else f"[{text}]")
+    if not records:
+        raise UnreadableError("the file contains no record")
+    return records
+
+
+def verify_export(
+    records: Sequence[Mapping[str, Any]],
+    workspace: str,
+    target: str,
+    scope_key: str = "",
+    checkpoint: CheckpointContent | None = None,
+) -> int:
+    """Verify exported records from the chain's genesis hash on and return their number.
+
+    Args:
+        records: all records of the chain, oldest first, each with its ``Hash``.
+        workspace: the workspace's id.
+        target: container of the chain.
+        scope_key: scope of a domain chain; empty for a chain of the workspace.
+        checkpoint: content of a checkpoint with a verified signature; the chain must begin with the records that the
+            checkpoint covers.
+
+    Raises:
+        BrokenError: a record is invalid or missing, or the checkpoint does not match; the error states the position.
+    """
+    progress = _Progress(compute_genesis_hash(workspace, target, scope_key))
+    tree = CompactRange()
+    for hashed in _verify_records(records, progress):
+        if checkpoint is not None and tree.size < checkpoint.size:
+            tree.append([bytes.fromhex(hashed)])
+    if checkpoint is not None:
+        _compare_checkpoint(tree, checkpoint)
+    if target == AMENDMENTS:
+        check_signatures(records, is_complete=True)
+    return progress.sequence
+
+
+def check_signatures(records: Sequence[Mapping[str, Any]], *, is_complete: bool) -> None:
+    """Check that each signature of a decision contains the hash of the decided amendment.
+
+    Args:
+        records: verified records of a chain of amendments.
+        is_complete: True if ``records`` is the whole chain. If False, signatures of decisions about amendments that are
+            missing in ``records`` are not checked.
+
+    Raises:
+        BrokenError: a signature contains the hash of another record.
+    """
+    hashes = {record.get("RecordID"): record.get("Hash") for record in records}
+    for record in records:
+        if "AmendmentID" not in record or "Signature" not in record:
+            continue
+        signature, amendment = record["Signature"], record["AmendmentID"]
+        named = signature.get("RecordHash") if isinstance(signature, dict) else None
+        if (is_complete or amendment in hashes) and (named is None or named != hashes.get(amendment)):
+            here = str(record.get("RecordID"))
+            raise BrokenError(here, f"{here}: the signature names another record")
+
+
+def _verify_records(records: Sequence[Mapping[str, Any]], progress: _Progress) -> Iterator[str]:
+    for index, record in enumerate(records):
+        reason = _check_content(record)
+        if not reason:
+            _check_fork(record, progress)
+            reason = _check_link(record, progress) or _check_fields(record, progress)
+        if reason:
+            raise BrokenError(_locate(records, index, progress), reason)
+        stored = str(record["Hash"])
+        progress.sequence += 1
+        progress.successors[progress.last_hash] = (format_record_id(progress.sequence), stored)
+        progress.last_hash = stored
+        progress.time = get_record_time(record)
+        yield stored
+
+
+def _locate(records: Sequence[Mapping[str, Any]], index: int, progress: _Progress) -> str:
+    """Return the RecordID from which on the export is invalid.
+
+    This is normally the RecordID that follows the last valid record. If records are missing before the invalid record,
+    it is the RecordID in the invalid record.
+    """
+    expected, stated = format_record_id(progress.sequence + 1), records[index].get("RecordID")
+    number = sequence_from_record_id(stated)
+    if number is None or number <= progress.sequence or records[index].get("PreviousHash") == progress.last_hash:
+        return expected
+    missing = all(record.get("RecordID") != expected for record in records[index:])
+    return format_record_id(number) if missing else expected
+
+
+def _check_content(record: Mapping[str, Any]) -> str:
+    """Describe a fault in the content of one record; return an empty string if the content is valid."""
+    here = str(record.get("RecordID"))
+    content = {name: value for name, value in record.items() if name != "Hash"}
+    if is_too_deep(content):
+        return f"{here} has no canonical form: it is nested deeper than {MAX_DEPTH} levels"
+    try:
+        recomputed = compute_digest(rfc8785.dumps(content))
+    except (ValueError, RecursionError) as error:
+        return f"{here} has no canonical form: {error}"
+    if recomputed == record.get("Hash"):
+        return ""
+    return f"the digest of the content of {here} differs from its Hash"
+
+
+def check_record(record: Mapping[str, Any]) -> str:
+    """Describe a fault in one record without its neighbours in the chain; return an empty string if it is valid."""
+    return _check_content(record) or _check_own_fields(record)
+
+
+def _check_fork(record: Mapping[str, Any], progress: _Progress) -> None:
+    stored = str(record["Hash"])
+    other, its_hash = progress.successors.get(str(record.get("PreviousHash")), ("", stored))
+    if stored != its_hash:
+        raise BrokenError(stored, f"fork: this record and {other} have the same PreviousHash")
+
+
+def _check_link(record: Mapping[str, Any], progress: _Progress) -> str:
+    """Describe a fault in a record's RecordID or PreviousHash; return an empty string if both are valid."""
+    here, expected = str(record.get("RecordID")), format_record_id(progress.sequence + 1)
+    if here != expected:
+        number = sequence_from_record_id(here)
+        again = number is not None and number <= progress.sequence
+        return f"{here} is in the place of {expected}{', a second time' if again else ''}"
+    if record.get("PreviousHash") != progress.last_hash:
+        before = (
+            format_record_id(progress.sequence)
+            if progress.sequence
+            else "the genesis hash of this workspace, target and scope"
+        )
+        return f"{here} does not link to {before}"
+    return ""
+
+
+def _check_fields(record: Mapping[str, Any], progress: _Progress) -> str:
+    """Describe a fault in a record's time or in the properties by which queries filter; empty if all are valid."""
+    here, time = str(record.get("RecordID")), get_record_time(record)
+    return _check_own_fields(record) or (describe_earlier_time(here, progress.sequence) if time < progress.time else "")
+
+
+def _check_own_fields(record: Mapping[str, Any]) -> str:
+    """Describe a fault in one record's filter properties or in its time's format; empty if all are valid."""
+    here = str(record.get("RecordID"))
+    mistimed = "" if is_time(get_record_time(record)) else describe_invalid_time(here)
+    return describe_non_text_fields(here, project_record(record)) or mistimed
+
+
+def _compare_checkpoint(tree: CompactRange, checkpoint: CheckpointContent) -> None:
+    if tree.size < checkpoint.size:
+        missing = format_record_id(tree.size + 1)
+        raise BrokenError(missing, f"{missing} is missing: the checkpoint counts {checkpoint.size} records")
+    if tree.compute_root() != checkpoint.root:
+        raise BrokenError("checkpoint", "the checkpoint was signed for other records than these")
+
+
+def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a JSON object has a duplicate key")
+    return members

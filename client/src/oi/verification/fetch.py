@@ -1,0 +1,189 @@
+"""Download of an audit chain and its newest checkpoint from a running service, for ``oi audit fetch``.
+
+This module needs only the standard library.
+
+It is separate from the verifier, because the verifier must not use the network.
+"""
+
+import http.client
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from oi.verification.hash_rule import LAST_SEQUENCE, parse_json_integer
+
+PAGE: Final = 1_000
+TIMEOUT_SECONDS: Final = 120
+
+
+_NO_NOTE: Final = {
+    HTTPStatus.NOT_FOUND: "the service has no signed checkpoint of the chain yet",
+    HTTPStatus.CONFLICT: "the service does not trust its newest checkpoint of the chain",
+}
+_NOTE_LINES: Final = 3
+
+
+class FetchError(Exception):
+    """The audit chain could not be downloaded.
+
+    Args:
+        reason: cause of the failure, for the user.
+        status: HTTP status of the service; 0 if the service did not reply.
+    """
+
+    def __init__(self, reason: str, status: int = 0) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResult:
+    """Result of the download of an audit chain.
+
+    Attributes:
+        count: number of records in the export.
+        checkpoint: message about the checkpoint file, for the user.
+    """
+
+    count: int
+    checkpoint: str
+
+
+def build_checkpoint_path(export: Path) -> Path:
+    """Return the path of the file for the signed checkpoint that belongs to an export."""
+    return export.with_name(f"{export.name}.checkpoint")
+
+
+def fetch_chain(url: str, token: str, target: str, scope_key: str, out: Path) -> FetchResult:
+    """Download an audit chain into one file, oldest record first, and its newest signed checkpoint into a second file.
+
+    The checkpoint is requested first, so that the records cover it. An existing checkpoint is not replaced if the
+    service returns no checkpoint or a smaller one: an attacker who truncates the chain may have removed checkpoints,
+    too.
+
+    Args:
+        url: address of the service.
+        token: bearer token with the access right Workspace.Provenance.Read.
+        target: container of the chain.
+        scope_key: scope of a domain chain, otherwise empty.
+        out: path of the export, which is created when the download is complete.
+
+    Raises:
+        FetchError: the service rejects the request, cannot be reached or returns something else than records, or the
+            token has invalid characters.
+    """
+    if not (token.isascii() and token.isprintable()):
+        # An error of the HTTP library would print the token.
+        raise FetchError("the token contains invalid characters")
+    note, reason = _fetch_note(url, token, _build_chain_query(target, scope_key))
+    count = 0
+    draft = out.with_name(f"{out.name}.part")
+    with draft.open("w", encoding="utf-8") as file:
+        for record in _fetch_records(url, token, target, scope_key):
+            file.write((",\n" if count else "[") + json.dumps(record, ensure_ascii=False))
+            count += 1
+        file.write("]\n" if count else "[]\n")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(out)
+    return FetchResult(count, _save_note(note, reason, build_checkpoint_path(out)))
+
+
+def _build_chain_query(target: str, scope_key: str) -> dict[str, Any]:
+    return {"target": target} | ({"scopeKey": scope_key} if scope_key else {})
+
+
+def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
+    """Return the newest signed checkpoint of a chain, and the reason if it is missing; one of both texts is empty."""
+    try:
+        reply, _ = _send_request(url, token, "checkpoint", chain)
+    except FetchError as error:
+        if error.status in _NO_NOTE:
+            return "", _NO_NOTE[HTTPStatus(error.status)]
+        raise
+    note = reply.get("signedNote") if isinstance(reply, dict) else None
+    if not isinstance(note, str) or not _parse_size(note):
+        raise FetchError("the reply of the service is not a checkpoint")
+    return note, ""
+
+
+def _save_note(note: str, reason: str, path: Path) -> str:
+    """Write the checkpoint to a file, unless the file contains a larger checkpoint of this chain; return a message."""
+    before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    if not note:
+        return f"{reason}; {f'the existing checkpoint in {path} is unchanged' if before else 'no checkpoint was saved'}"
+    size, size_before = _parse_size(note), _parse_size(before)
+    if before.partition("\n")[0] == note.partition("\n")[0] and size_before > size:
+        return f"the checkpoint of the service has {size} records; {path} still has the one of {size_before}"
+    draft = path.with_name(f"{path.name}.part")
+    draft.write_text(note, encoding="utf-8", newline="")
+    draft.replace(path)
+    return f"checkpoint of {size} records in {path}"
+
+
+def _parse_size(note: str) -> int:
+    """Parse the number of records of a signed checkpoint without verifying it; 0 if the text is not a checkpoint."""
+    lines = note.split("\n")
+    size = lines[1] if len(lines) > _NOTE_LINES else ""
+    return int(size) if size.isascii() and size.isdigit() and len(size) <= len(str(LAST_SEQUENCE)) else 0
+
+
+def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterator[Any]:
+    """Yield the records of a chain in order; request them by ranges of sequence numbers, which appends do not change.
+
+    The end of a range is computed and never read from a record, because a damaged record may have any RecordID.
+    """
+    chain = _build_chain_query(target, scope_key)
+    first, width = 1, PAGE
+    while first <= LAST_SEQUENCE:
+        page, more = _fetch_page(
+            url, token, {**chain, "fromSequence": first, "toSequence": first + width - 1, "limit": PAGE}
+        )
+        if more and width > 1:
+            # The page was limited by its size, or the range was widened in a gap.
+            width //= 2
+            continue
+        if more:
+            raise FetchError(f"the service does not return record {first}")
+        yield from reversed(page)
+        first += width
+        if page:
+            width = PAGE
+        else:
+            if not any(_fetch_page(url, token, {**chain, "fromSequence": first, "limit": 1})):
+                return
+            # A gap may have any length; the verifier reports it.
+            width *= 2
+
+
+def _fetch_page(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any], bool]:
+    """Return one page of records in a range, newest first, and whether the range contains more records."""
+    page, more = _send_request(url, token, "events/query", query)
+    if not isinstance(page, list) or more not in {"true", "false"}:
+        raise FetchError("the reply of the service does not contain records")
+    return page, more == "true"
+
+
+def _send_request(url: str, token: str, path: str, query: dict[str, Any]) -> tuple[Any, str]:
+    """Send a request to the service; return the body of the reply and its header ``x-provenance-has-more``."""
+    address = f"{url.rstrip('/')}/oi-api/provenance/{path}?{urllib.parse.urlencode(query)}"
+    if urllib.parse.urlsplit(address).scheme not in {"http", "https"}:
+        raise FetchError("the address of the service must start with https:// or http://")
+    try:
+        # The token must not be sent to the destination of a redirect.
+        request = urllib.request.Request(address)  # noqa: S310  checked above
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:  # noqa: S310  checked above
+            body = json.loads(reply.read(), parse_int=parse_json_integer)
+            return body, reply.headers.get("x-provenance-has-more", "")
+    except urllib.error.HTTPError as error:
+        raise FetchError(f"the service returned status {error.code}", error.code) from None
+    except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
+        raise FetchError(f"the service cannot be read: {error}") from None

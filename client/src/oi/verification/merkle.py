@@ -1,0 +1,116 @@
+"""Merkle trees of RFC 6962 section 2.1 with SHA-256; this module needs only the standard library."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+def hash_leaf(data: bytes) -> bytes:
+    """Return the RFC 6962 hash of a leaf of a Merkle tree."""
+    return hashlib.sha256(b"\x00" + data).digest()
+
+
+def hash_node(left: bytes, right: bytes) -> bytes:
+    """Return the RFC 6962 hash of an inner node from the hashes of its two children."""
+    return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+@dataclass(slots=True)
+class CompactRange:
+    """Merkle tree that is represented by the roots of its complete subtrees; they suffice to extend the tree.
+
+    Attributes:
+        size: number of the tree's leaves.
+        nodes: roots of the complete subtrees, the largest first, one for each bit that is set in ``size``.
+    """
+
+    size: int = 0
+    nodes: list[bytes] = field(default_factory=list)
+
+    def append(self, leaves: Iterable[bytes]) -> None:
+        """Append leaves to the tree; the arguments are the data of the leaves, not their hashes."""
+        nodes, sha256 = self.nodes, hashlib.sha256
+        for data in leaves:
+            node = sha256(b"\x00" + data).digest()
+            size = self.size
+            while size & 1:
+                node = sha256(b"\x01" + nodes.pop() + node).digest()
+                size >>= 1
+            nodes.append(node)
+            self.size += 1
+
+    def append_subtree(self, node: bytes, leaves: int) -> None:
+        """Append a complete subtree to the tree.
+
+        Args:
+            node: root hash of the subtree.
+            leaves: number of leaves of the subtree; a power of two that divides ``size``.
+        """
+        places = self.size // leaves
+        while places & 1:
+            node = hash_node(self.nodes.pop(), node)
+            places >>= 1
+        self.nodes.append(node)
+        self.size += leaves
+
+    def compute_root(self) -> bytes:
+        """Return the root hash of the tree (MTH in RFC 6962)."""
+        if not self.nodes:
+            return hashlib.sha256(b"").digest()
+        root = self.nodes[-1]
+        for node in reversed(self.nodes[:-1]):
+            root = hash_node(node, root)
+        return root
+
+    def is_valid(self) -> bool:
+        """Return whether the number of subtree roots matches ``size`` and each root has 32 bytes."""
+        return len(self.nodes) == self.size.bit_count() and all(len(node) == 32 for node in self.nodes)  # noqa: PLR2004  SHA-256
+
+
+def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
+    """Return whether an audit path proves that a tree contains a leaf (RFC 9162 section 2.1.3.2)."""
+    if not 0 <= index < size:
+        return False
+    node, place, last = hash_leaf(data), index, size - 1
+    for step in path:
+        if last == 0:
+            return False
+        if place & 1 or place == last:
+            node = hash_node(step, node)
+            while not place & 1 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            node = hash_node(node, step)
+        place, last = place >> 1, last >> 1
+    return last == 0 and node == root
+
+
+def is_consistent(old: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
+    """Return whether a proof shows that a tree begins with all leaves of an earlier tree (RFC 9162 section 2.1.4.2)."""
+    if not 0 < old <= size:
+        return False
+    if old == size:
+        return not proof and old_root == root
+    steps = [old_root, *proof] if old & (old - 1) == 0 else list(proof)
+    if not steps:
+        return False
+    place, last = old - 1, size - 1
+    while place & 1:
+        place, last = place >> 1, last >> 1
+    older = newer = steps[0]
+    for step in steps[1:]:
+        if last == 0:
+            return False
+        if place & 1 or place == last:
+            older, newer = hash_node(step, older), hash_node(step, newer)
+            while not place & 1 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            newer = hash_node(newer, step)
+        place, last = place >> 1, last >> 1
+    return last == 0 and older == old_root and newer == root
+
+
+def _find_split(size: int) -> int:
+    """Return the number of leaves in a tree's left subtree: the largest power of two below ``size`` (at least 2)."""
+    return 1 << ((size - 1).bit_length() - 1)

@@ -1,0 +1,209 @@
+"""Signed notes and checkpoints of C2SP (signed-note, tlog-checkpoint), signature type 0x02: ECDSA over P-256.
+
+This module needs only the standard library and ``cryptography`` because the offline verifier uses it.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+from urllib.parse import quote
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+ECDSA_TYPE: Final = b"\x02"
+MAX_NOTE_BYTES: Final = 1_000_000
+_DASH: Final = "\u2014 "
+_HASH_BYTES: Final = 32
+_LINES: Final = 3
+
+
+class NoteError(ValueError):
+    """A note or a verifier key is invalid or not trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierKey:
+    """Public key that verifies signed notes.
+
+    Attributes:
+        name: name of the key on the signature lines of notes; empty for a key from a COSE or JWK set.
+        spki: public key as DER SubjectPublicKeyInfo.
+    """
+
+    name: str
+    spki: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse a verifier key from a line ``name+id+base64``.
+
+        Raises:
+            NoteError: the form, the signature type or the curve is wrong, or the id does not match the key.
+        """
+        try:
+            name, key_id, encoded = text.strip().split("+", 2)
+            decoded = _decode_base64(encoded)
+        except ValueError:
+            raise NoteError("a verifier key must have the form name+id+key") from None
+        if decoded[:1] != ECDSA_TYPE:
+            raise NoteError("the verifier key must have signature type 0x02 (ECDSA)")
+        key = cls(name, decoded[1:])
+        key.parse_public_key()
+        if key.key_id.hex() != key_id:
+            raise NoteError("the id of the verifier key does not match the key")
+        return key
+
+    @property
+    def key_id(self) -> bytes:
+        """Id of the key: the first four bytes of the SHA-256 of ``spki``."""
+        return hashlib.sha256(self.spki).digest()[:4]
+
+    def parse_public_key(self) -> ec.EllipticCurvePublicKey:
+        """Parse ``spki`` and return the public key.
+
+        Raises:
+            NoteError: ``spki`` is not a P-256 key.
+        """
+        try:
+            key = serialization.load_der_public_key(self.spki)
+        except ValueError:
+            raise NoteError("the verifier key is not a public key") from None
+        if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
+            raise NoteError("the verifier key is not on the curve P-256")
+        return key
+
+    def __str__(self) -> str:
+        return f"{self.name}+{self.key_id.hex()}+{base64.b64encode(ECDSA_TYPE + self.spki).decode()}"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointContent:
+    """Content of a signed checkpoint.
+
+    Attributes:
+        origin: name of the chain in checkpoints, see :func:`build_origin`.
+        size: number of records that the checkpoint covers.
+        root: Merkle root of these records (RFC 6962), 32 bytes.
+    """
+
+    origin: str
+    size: int
+    root: bytes
+
+    @property
+    def text(self) -> str:
+        """Text that is signed: origin, size and root on one line each."""
+        return f"{self.origin}\n{self.size}\n{base64.b64encode(self.root).decode()}\n"
+
+
+def build_key_name(workspace: str) -> str:
+    """Return the name of the workspace's checkpoint key."""
+    return f"oi-provenance/{quote(workspace, safe='')}"
+
+
+def build_origin(workspace: str, target: str, scope_key: str = "") -> str:
+    """Return the name of a chain in its checkpoints: key name, target and, if the chain has a scope, encoded scope."""
+    scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
+    return f"{build_key_name(workspace)}/{target}{scope}"
+
+
+def format_signature_line(key: VerifierKey, signature: bytes) -> bytes:
+    """Format a signature as a line of a signed note, which may have several such lines."""
+    return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
+
+
+def verify_note(note: bytes, key: VerifierKey) -> str:
+    """Verify that a key signed a note, and return the signed text.
+
+    Raises:
+        NoteError: the bytes are not a signed note, or the key's signature is missing or wrong.
+    """
+    text, lines = _split_note(note)
+    signatures = [signature for line in lines if (signature := _parse_signature(line, key)) is not None]
+    if not signatures:
+        raise NoteError(f"the checkpoint is not signed by {key.name or f'the key {key.key_id.hex()}'}")
+    try:
+        for signature in signatures:
+            key.parse_public_key().verify(signature, text.encode(), ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        raise NoteError("the checkpoint's signature is wrong") from None
+    return text
+
+
+def find_signer(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
+    """Return the first of the given keys whose signature line a note contains; None if no key signed the note.
+
+    The signature is not verified.
+
+    Raises:
+        NoteError: the bytes are not a signed note.
+    """
+    _, lines = _split_note(note)
+    return next((key for key in keys if any(_parse_signature(line, key) is not None for line in lines)), None)
+
+
+def open_checkpoint(note: bytes, key: VerifierKey, origin: str) -> CheckpointContent:
+    """Verify the signature and the origin of a checkpoint and return its content.
+
+    Raises:
+        NoteError: the checkpoint is not signed by the key, is malformed, or belongs to another chain.
+    """
+    checkpoint = _parse_checkpoint(verify_note(note, key))
+    if checkpoint.origin != origin:
+        raise NoteError(f"the checkpoint belongs to {checkpoint.origin}, not to {origin}")
+    return checkpoint
+
+
+def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
+    try:
+        decoded = note.decode()
+    except UnicodeDecodeError:
+        raise NoteError("the checkpoint is not UTF-8") from None
+    text, blank, signatures = decoded.rpartition("\n\n")
+    control = any(ord(character) < ord(" ") and character != "\n" for character in decoded)
+    if len(note) > MAX_NOTE_BYTES or not blank or not signatures.endswith("\n") or control:
+        raise NoteError("the checkpoint is not a signed note")
+    return text + "\n", signatures.split("\n")[:-1]
+
+
+def _decode_base64(text: str) -> bytes:
+    """Decode canonical base64; reject other spellings of the same bytes, so that each changed character is found.
+
+    Raises:
+        ValueError: the text is not canonical base64.
+    """
+    decoded = base64.b64decode(text, validate=True)
+    if base64.b64encode(decoded).decode() != text:
+        raise ValueError("the base64 text has unused bits that are not zero")
+    return decoded
+
+
+def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
+    """Parse the signature in a line of a note; return None if another key made the signature."""
+    name, _, encoded = line.removeprefix(_DASH).partition(" ")
+    if not line.startswith(_DASH) or not encoded:
+        raise NoteError("the checkpoint is not a signed note")
+    try:
+        decoded = _decode_base64(encoded)
+    except ValueError:
+        raise NoteError("the checkpoint is not a signed note") from None
+    return decoded[4:] if decoded[:4] == key.key_id and key.name in ("", name) else None
+
+
+def _parse_checkpoint(text: str) -> CheckpointContent:
+    lines = text.split("\n")[:-1]
+    if len(lines) < _LINES or not all(lines):
+        raise NoteError("the note is not a checkpoint")
+    origin, size, encoded = lines[:_LINES]
+    canonical_size = size.isascii() and size.isdigit() and str(int(size)) == size
+    try:
+        root = _decode_base64(encoded)
+    except ValueError:
+        raise NoteError("the checkpoint has no root hash") from None
+    if not canonical_size or len(root) != _HASH_BYTES:
+        raise NoteError("the note is not a checkpoint")
+    return CheckpointContent(origin, int(size), root)

@@ -1,0 +1,131 @@
+"""A gateway that runs in the event loop of a test, with a fake service."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from oi.errors import ApiError
+from oi.gateway.deliveries import Delivery
+from oi.gateway.gateway import run_gateway
+from oi.gateway.metrics import Metrics
+from oi.gateway.sections import Section
+from oi.gateway.settings import GatewaySettings, parse_settings
+
+WAIT_SECONDS = 60
+
+
+class FakeService:
+    """Upstream that stores the messages of each connection by id, as the service does."""
+
+    def __init__(self) -> None:
+        self.error: ApiError | None = None
+        self.stored: dict[str, dict[str, dict[str, Any]]] = {}
+        self.requests = 0
+        self._changed = asyncio.Condition()
+
+    async def send(self, lookup: str, lines: bytes) -> None:
+        """Store messages, or fail."""
+        self.requests += 1
+        if self.error is not None:
+            raise self.error
+        stored = self.stored.setdefault(lookup, {})
+        for line in lines.splitlines():
+            message = json.loads(line)
+            stored.setdefault(message["messageId"], message)
+        async with self._changed:
+            self._changed.notify_all()
+
+    def read(self, lookup: str) -> list[dict[str, Any]]:
+        """Return the stored messages of a connection in the order of their arrival."""
+        return list(self.stored.get(lookup, {}).values())
+
+    async def wait_for(self, lookup: str, count: int) -> list[dict[str, Any]]:
+        """Return the messages of a connection as soon as there are this many."""
+        async with asyncio.timeout(WAIT_SECONDS), self._changed:
+            await self._changed.wait_for(lambda: len(self.read(lookup)) >= count)
+        return self.read(lookup)
+
+
+class Taker:
+    """Receiver that stores nothing."""
+
+    is_full = False
+
+    def __init__(self) -> None:
+        self.taken: list[Delivery] = []
+
+    def call_when_room(self, function: Any) -> None:
+        """Do nothing: there is always room."""
+
+    def put(self, delivery: Delivery) -> None:
+        """Take a message."""
+        self.taken.append(delivery)
+
+
+class Marks:
+    """Marks of a source that has not run before."""
+
+    async def read(self) -> list[bytes]:
+        """Return no marks."""
+        return []
+
+    async def clear(self) -> None:
+        """Do nothing."""
+
+
+def build_settings(folder: Path, port: int, name: str, **source: Any) -> GatewaySettings:
+    """Build a configuration whose topics begin with a name, and whose client id is the name."""
+    return parse_settings(Section(describe_settings(folder, port, name, **source)))
+
+
+def describe_settings(folder: Path, port: int, name: str, **source: Any) -> dict[str, Any]:
+    """Return the members of a configuration."""
+    return {
+        "service": {"url": "http://127.0.0.1:1"},
+        "source": {"kind": "mqtt", "host": "127.0.0.1", "port": port, "clientId": name, **source},
+        "routes": [{"topic": f"{name}/{{line}}/{{device}}", "connection": "{line}", "device": "{device}"}],
+        "spool": {"path": str(folder / f"{name}.db")},
+        "metrics": {"port": 0},
+    }
+
+
+@asynccontextmanager
+async def run(settings: GatewaySettings, service: FakeService) -> AsyncIterator[Metrics]:
+    """Run a gateway, and yield its metrics when it is connected."""
+    metrics = Metrics()
+    task = asyncio.create_task(run_gateway(settings, metrics=metrics, upstream=service))
+    try:
+        await wait_for_count(metrics, "connections_total", 1, task)
+        yield metrics
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def wait_for_count(metrics: Metrics, name: str, count: int, task: "asyncio.Task[None] | None" = None) -> None:
+    """Wait until a counter has a value, or until the gateway ends."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while sum_counts(metrics, name) < count:
+            await asyncio.sleep(0.01)
+            if task is not None and task.done():
+                task.result()
+
+
+def sum_counts(metrics: Metrics, name: str) -> float:
+    """Return the sum of a counter over its labels."""
+    lines = (line for line in metrics.render().splitlines() if line.startswith(f"oi_gateway_{name}"))
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+def encode(**message: Any) -> bytes:
+    """Encode a message."""
+    return json.dumps(message).encode()
+
+
+def without_metadata(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored message without what the gateway added."""
+    return {name: value for name, value in message.items() if name not in {"messageId", "timestamp", "deviceId"}}

@@ -1,0 +1,52 @@
+"""Times of messages that state none, when the clock of the machine jumps."""
+
+from email.utils import formatdate
+
+import pytest
+from oi.gateway.clock import ReceiveClock
+
+START = 1_767_600_000.0
+
+
+class Hands:
+    """Clocks of a machine."""
+
+    def __init__(self) -> None:
+        self.wall = START
+        self.monotonic = 5.0
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.wall += seconds
+        self.monotonic += seconds
+
+
+@pytest.mark.parametrize("jump", [-86_400.0, 3_600.0])
+def test_a_jump_is_corrected_by_the_time_of_the_service(jump: float) -> None:
+    """The service rejects times in the future, and a jump back would change the order of rows."""
+    hands = Hands()
+    clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
+    clock.observe(formatdate(START, usegmt=True))
+    hands.wall += jump
+    hands.advance(10)
+    assert clock.now() == START + 10
+    assert clock.get_difference() == jump
+
+
+def test_a_small_difference_is_not_corrected() -> None:
+    """The clock of the machine has a finer resolution than the header."""
+    hands = Hands()
+    clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
+    clock.observe(formatdate(START - 30, usegmt=True))
+    hands.advance(0.25)
+    assert clock.now() == START + 0.25
+
+
+@pytest.mark.parametrize("date", ["", "yesterday"])
+def test_without_the_service_the_clock_of_the_machine_is_used(date: str) -> None:
+    """A header that cannot be parsed is ignored."""
+    hands = Hands()
+    clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
+    clock.observe(date)
+    hands.wall += 3_600
+    assert (clock.now(), clock.get_difference()) == (START + 3_600, 0.0)

@@ -1,0 +1,178 @@
+"""The commands of the gateway: exit codes and messages."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from oi.cli import gateway as commands
+from oi.cli.main import execute
+from oi.gateway.check import _Display
+from oi.gateway.deliveries import Delivery
+from oi.gateway.sections import Section
+from oi.gateway.settings import STOP, SpoolSettings, parse_settings
+from oi.gateway.spool import GatewaySpool, Rejected
+
+from tests.client.gateway.broker import Broker
+from tests.client.gateway.running import describe_settings, encode
+
+TOKEN = {"Token": "t", "ExpiresAt": "2999-01-01T00:00:00+00:00"}
+
+
+@pytest.fixture
+def identity(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return what the fake service knows of the key; a status in it is an error."""
+    known: dict[str, Any] = {"accessRights": ["Workspace.Telemetry.Write"], "connections": ["press"]}
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        if "status" in known:
+            return httpx.Response(known["status"], json={"code": "KEY_REVOKED", "detail": "The key was revoked."})
+        return httpx.Response(200, json=TOKEN if request.url.path.endswith("/jwt") else known)
+
+    client = httpx.AsyncClient
+
+    def connect(**options: Any) -> httpx.AsyncClient:
+        return client(transport=httpx.MockTransport(reply), **options)
+
+    monkeypatch.setattr(httpx, "AsyncClient", connect)
+    monkeypatch.setenv("OI_KEY", "oik_1")
+    return known
+
+
+def write(folder: Path, port: int, name: str, **source: Any) -> str:
+    """Write a configuration and return its path."""
+    path = folder / "gateway.yaml"
+    path.write_text(yaml.safe_dump(describe_settings(folder, port, name, **source)))
+    return str(path)
+
+
+def test_check_without_messages_names_the_filters(
+    tmp_path: Path, shared_broker: Broker, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The check succeeds if the key and the broker are right."""
+    path = write(tmp_path, shared_broker.port, "shown")
+    assert execute(["gateway", "check", path, "--seconds", "1"]) == 0
+    output = capsys.readouterr().out
+    assert "accepts the key.\nThe key is bound to the connections press.\n" in output
+    assert "No message arrived within 1 seconds on shown/+/+." in output
+
+
+def test_check_names_connections_of_other_keys(
+    tmp_path: Path, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A route to a connection to which the key is not bound fails the check, and so does such a message."""
+    identity["connections"] = ["lathe"]
+    settings = describe_settings(tmp_path, 1883, "x")
+    shown: list[str] = []
+    display = _Display(parse_settings(Section(settings)), ["lathe"], 1, shown.append)
+    display.put(Delivery("x/press/d-1", encode(value=1)))
+    assert "rejected: The key is not bound to the connection press." in shown[0]
+    settings["routes"] = [{"topic": "a/{device}", "connection": "press", "device": "{device}"}]
+    path = tmp_path / "gateway.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    execute(["gateway", "check", str(path), "--seconds", "1"])
+    assert (
+        "The key is not bound to press, which `routes` name: their messages cannot be sent.\n"
+        in capsys.readouterr().out
+    )
+
+
+def test_check_shows_messages_as_they_would_be_sent(tmp_path: Path) -> None:
+    """A message that cannot be sent is shown with the reason; after the last one the check ends."""
+    shown: list[str] = []
+    settings = parse_settings(Section(describe_settings(tmp_path, 1883, "x")))
+    display = _Display(settings, None, 3, shown.append)
+    for address, payload in (("x/press/d-1", encode(value=1)), ("x/press/d-1", b"?"), ("y", b"{}"), ("y", b"{}")):
+        display.put(Delivery(address, payload))
+    assert "→ press" in shown[0]
+    assert '"deviceId":"d-1","messageId":"new-id"' in shown[0]
+    assert ["rejected: The message is not JSON" in shown[1], "rejected: No route" in shown[2]] == [True, True]
+    assert (len(shown), display.rejected, display.finished.is_set()) == (3, 2, True)
+
+
+@pytest.mark.parametrize(
+    ("known", "code", "text"),
+    [
+        ({"status": 401}, 1, "The key was revoked."),
+        ({"accessRights": []}, 1, "lacks the right Workspace.Telemetry.Write"),
+        ({"connections": None}, 0, "not bound to connections"),
+    ],
+)
+def test_check_explains_the_key(
+    tmp_path: Path,
+    shared_broker: Broker,
+    identity: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
+    known: dict[str, Any],
+    code: int,
+    text: str,
+) -> None:
+    """A key that cannot send telemetry is a failure; one that can do more is mentioned."""
+    identity.update(known)
+    path = write(tmp_path, shared_broker.port, "key")
+    assert execute(["gateway", "check", path, "--seconds", "1"]) == code
+    printed = capsys.readouterr()
+    assert text in printed.out + printed.err
+
+
+def test_check_explains_a_broker_that_is_not_there(
+    tmp_path: Path, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message names the address of the broker."""
+    assert execute(["gateway", "check", write(tmp_path, 1, "none")]) == 1
+    assert "The broker 127.0.0.1:1 cannot be reached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["run", "check", "rejected"])
+def test_a_mistake_in_the_configuration_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    """The message names the file and the member."""
+    (tmp_path / "gateway.yaml").write_text("service: {}")
+    assert execute(["gateway", verb, str(tmp_path / "gateway.yaml")]) == 2
+    assert "`service.url` is missing." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["run", "check"])
+def test_a_mistake_in_the_source_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], identity: dict[str, Any], verb: str
+) -> None:
+    """The members of the source are checked before anything is connected."""
+    assert execute(["gateway", verb, write(tmp_path, 1883, "x", qos=3)]) == 2
+    assert "`source.qos` must be one of 0, 1." in capsys.readouterr().err
+
+
+def test_run_refuses_a_spool_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second gateway ends with a message."""
+    spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**20, STOP))
+    assert execute(["gateway", "run", write(tmp_path, 1, "x")]) == 1
+    assert "in use by another gateway" in capsys.readouterr().err
+    spool.close()
+
+
+def test_without_the_extra_the_message_says_how_to_install_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client without `mqtt` has no gateway."""
+    monkeypatch.setattr(commands, "find_spec", lambda name: None if name == "paho" else object())
+    assert execute(["gateway", "run", write(tmp_path, 1, "x")]) == 2
+    assert "The gateway needs paho-mqtt. Install the client with its extra `mqtt`" in capsys.readouterr().err
+
+
+def test_rejected_messages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each line has the topic or the connection, the reason and the message."""
+    path = write(tmp_path, 1, "x")
+    assert execute(["gateway", "rejected", path]) == 1
+    assert "does not exist" in capsys.readouterr().err
+    spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**30, STOP))
+    spool.append({}, [Rejected("a/b", None, "not_json", "No.", b"\xff")], b"")
+    spool.append({}, [Rejected("", "press", "service", "Old.", encode(value=1))], b"")
+    spool.close()
+    assert execute(["gateway", "rejected", path, "--limit", "1"]) == 0
+    assert 'connection press  service: Old.  {"value": 1}' in capsys.readouterr().out
+    assert execute(["gateway", "rejected", path, "--json"]) == 0
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["topic"] for each in shown] == ["", "a/b"]
+    assert shown[1]["message"] == "\ufffd"

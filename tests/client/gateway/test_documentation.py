@@ -1,0 +1,47 @@
+"""The guide names every member of the configuration and every metric."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from oi.gateway import metrics
+from oi.gateway.sections import Section
+from oi.gateway.settings import parse_settings
+from oi.gateway.sources.mqtt_settings import parse_mqtt_settings
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "how-to" / "connect-a-plant.md").read_text(encoding="utf-8")
+
+
+def test_the_example_is_valid_and_every_member_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The configuration of the page can be used; its table has all members."""
+    members: set[str] = set()
+    finish = Section.finish
+
+    def record(section: Section) -> None:
+        place = re.sub(r"\[\d+\]", "[]", section._place)
+        members.update(f"{place}.{name}" for name in section._read if place)
+        finish(section)
+
+    monkeypatch.setattr(Section, "finish", record)
+    [example] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    settings = parse_settings(Section(yaml.safe_load(example)))
+    parse_mqtt_settings(settings.source)
+    assert sorted(name for name in members - {"source.tls"} if f"`{name}`" not in PAGE) == []
+    assert settings.routes.filters == ["hall-1/+/+/data", "meters/#"]
+
+
+def test_every_metric_is_described() -> None:
+    """The guide names each metric."""
+    names = [f"{metrics.PREFIX}{name}" for name in (*metrics._COUNTERS, *metrics._GAUGES)]
+    assert [name for name in names if f"`{name}`" not in PAGE] == []
+
+
+def test_the_unit_runs_the_command_of_the_guide() -> None:
+    """The unit starts the program that the guide installs, with the configuration that it writes."""
+    unit = (ROOT / "client" / "systemd" / "oi-gateway.service").read_text(encoding="utf-8")
+    [command] = re.findall(r"^ExecStart=(\S+) gateway run (\S+)$", unit, re.MULTILINE)
+    assert all(part in PAGE for part in command)
+    assert "StateDirectory=oi-gateway" in unit
+    assert "/var/lib/oi-gateway/" in PAGE

@@ -1,0 +1,156 @@
+"""Storing of received messages: acknowledged means on disk."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oi.gateway import intake as module
+from oi.gateway.clock import ReceiveClock
+from oi.gateway.deliveries import Delivery
+from oi.gateway.intake import MAX_PENDING, Intake
+from oi.gateway.metrics import Metrics
+from oi.gateway.routes import Routes, parse_route
+from oi.gateway.sections import Section
+from oi.gateway.settings import STOP, SpoolSettings
+from oi.gateway.spool import GatewaySpool
+from oi.gateway.spool_thread import SpoolThread
+
+from tests.client.gateway.running import WAIT_SECONDS
+
+
+class Bench:
+    """Intake over a spool, with the numbers of acknowledged messages."""
+
+    def __init__(self, folder: Path) -> None:
+        self.spool = GatewaySpool(SpoolSettings(folder / "spool.db", 2**30, STOP))
+        self.thread = SpoolThread(self.spool)
+        self.metrics = Metrics()
+        routes = Routes([parse_route(Section({"topic": "a/{line}", "connection": "{line}"}))])
+        self.intake = Intake(routes, self.thread, ReceiveClock(), self.metrics)
+        self.acknowledged: list[int] = []
+
+    def put(self, number: int, payload: bytes = b"{}", address: str = "a/press") -> None:
+        """Deliver a message."""
+        self.intake.put(Delivery(address, payload, b"m", lambda: self.acknowledged.append(number)))
+
+    async def wait(self) -> None:
+        """Wait until everything is stored."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            await self.intake.wait_until_stored()
+
+
+@asynccontextmanager
+async def run(bench: Bench) -> AsyncIterator[None]:
+    """Run the intake."""
+    task = asyncio.create_task(bench.intake.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Any:
+    """Yield an intake."""
+    made = Bench(tmp_path)
+    yield made
+    made.thread.close()
+
+
+async def test_messages_are_acknowledged_after_the_commit(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the source is told, the message is in the file."""
+    append, seen = bench.spool.append, []
+
+    def check(*arguments: Any) -> int:
+        seen.append(list(bench.acknowledged))
+        return append(*arguments)
+
+    monkeypatch.setattr(bench.spool, "append", check)
+    async with run(bench):
+        for number in range(10):
+            bench.put(number)
+        await bench.wait()
+        bench.put(10, b"not json")
+        await bench.wait()
+    assert (seen, bench.acknowledged) == ([[], list(range(10))], list(range(11)))
+    assert (bench.spool.waiting.messages, len(bench.spool.read_rejected(9))) == (10, 1)
+    assert bench.spool.read_marks() == [b"m" * 10, b"m"]
+
+
+@pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError("failed")])
+async def test_nothing_is_acknowledged_while_the_disk_is_full(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    """The source has to wait; when there is room, the messages are stored once and in order."""
+    monkeypatch.setattr(module, "_RETRY_SECONDS", 0.0)
+    caplog.set_level(logging.INFO)
+    append, failures = bench.spool.append, [error] * 3
+
+    def fail(*arguments: Any) -> int:
+        if failures:
+            assert (bench.acknowledged, bench.intake.is_full) == ([], len(failures) < 3)
+            raise failures.pop()
+        return append(*arguments)
+
+    monkeypatch.setattr(bench.spool, "append", fail)
+    resumed = asyncio.Event()
+    bench.intake.call_when_room(resumed.set)
+    async with run(bench):
+        bench.put(1)
+        bench.put(2)
+        await asyncio.wait_for(resumed.wait(), WAIT_SECONDS)
+    assert bench.acknowledged == [1, 2]
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+    assert "none are acknowledged" in caplog.text
+    assert "oi_gateway_spool_blocked 0" in bench.metrics.render()
+
+
+async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:
+    """The memory for messages that are not on disk is limited."""
+    for number in range(MAX_PENDING):
+        assert not bench.intake.is_full
+        bench.put(number)
+    assert bench.intake.is_full
+    async with run(bench):
+        await bench.wait()
+    assert not bench.intake.is_full
+
+
+async def test_what_was_received_is_stored_at_the_end(bench: Bench) -> None:
+    """A stop stores the messages in memory; they are acknowledged if the connection is still open."""
+    async with run(bench):
+        await asyncio.sleep(0)
+        bench.put(1)
+    assert (bench.spool.waiting.messages, bench.acknowledged) == (1, [1])
+
+
+async def test_rejected_messages_are_logged_sparingly(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    """A device that sends only invalid messages does not fill the log."""
+    for number in range(1500):
+        bench.put(number, b"x")
+    bench.put(0, address="b/c")
+    assert len(caplog.records) == 3
+    assert bench.metrics.get_count("rejected_messages_total", 'reason="not_json"') == 1500
+
+
+async def test_ids_are_new_after_each_start(tmp_path: Path) -> None:
+    """A spool that was restored from a copy does not use ids again."""
+    ids = set()
+    for _ in range(2):
+        bench = Bench(tmp_path)
+        async with run(bench):
+            bench.put(1)
+            bench.put(2)
+            await bench.wait()
+        batch = bench.spool.read("press")
+        assert batch is not None
+        ids |= {line.split(b'"')[3] for line in b"".join(batch.blocks).splitlines()}
+        bench.thread.close()
+    assert len(ids) == 4

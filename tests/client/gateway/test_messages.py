@@ -1,0 +1,123 @@
+"""Conversion of messages to lines of telemetry."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oi.gateway.messages import MAX_BYTES, RejectedError, build_line
+from oi.gateway.routes import Fields, Target
+
+AT = 1_767_600_000.0
+PLAIN = Target("press", None, Fields())
+
+
+def build(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
+    """Return the line of a message, parsed."""
+    line = build_line(payload, target, AT, lambda: "id-1")
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    parsed: dict[str, Any] = json.loads(line)
+    return parsed
+
+
+def test_missing_metadata_is_added() -> None:
+    """A message without id and time gets a new id and the time of receipt; the device comes from the topic."""
+    added = {"messageId": "id-1", "timestamp": "2026-01-05T08:00:00.000000Z"}
+    assert build(b'{"value": 1}') == {**added, "value": 1}
+    assert build(b" { } ") == added
+    assert build(b'{"value": 1}', Target("press", 'd"1', Fields())) == {**added, "deviceId": 'd"1', "value": 1}
+
+
+def test_own_metadata_is_kept() -> None:
+    """A message that states id, time and device is sent as it is."""
+    message = {"messageId": "m", "timestamp": "2026-01-05T08:00:00Z", "deviceId": "d", "value": 1}
+    assert build(json.dumps(message).encode()) == message
+    assert build(json.dumps(message, indent=1).encode()) == message
+
+
+def test_numbers_are_not_changed() -> None:
+    """The text of the payload reaches the service as it was sent."""
+    line = build_line(b'{"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}', PLAIN, AT, lambda: "i")
+    assert line.endswith(b'"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}\n')
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "expected"),
+    [
+        ("rfc3339", "2026-01-05T08:00:00Z", "2026-01-05T08:00:00Z"),
+        ("epochSeconds", 1767600000, "2026-01-05T08:00:00.000000Z"),
+        ("epochSeconds", 1767600000.25, "2026-01-05T08:00:00.250000Z"),
+        ("epochMilliseconds", 1767600000001, "2026-01-05T08:00:00.001000Z"),
+    ],
+)
+def test_pointers_select_the_metadata(form: str, value: Any, expected: str) -> None:
+    """Selected values become metadata and are no longer payload."""
+    target = Target("press", None, Fields("/h/t", form, "/h/n", "/~1unit"))
+    message = {"h": {"t": value, "n": 7}, "/unit": "d-1", "value": 1}
+    assert build(json.dumps(message).encode(), target) == {
+        "messageId": "7",
+        "timestamp": expected,
+        "deviceId": "d-1",
+        "value": 1,
+    }
+
+
+def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:
+    """The member `timestamp` may be a number."""
+    target = Target("press", None, Fields(None, "epochSeconds"))
+    assert build(b'{"timestamp": 1767600000}', target)["timestamp"] == "2026-01-05T08:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"", "not_json"),
+        (b"\xff\xfe", "not_json"),
+        (b"21.5", "not_json"),
+        (b"[{}]", "not_json"),
+        (b'{"a": NaN}', "not_json"),
+        (b'{"a": 1} x', "not_json"),
+        (b"[" * 100_000, "not_json"),
+        (b'{"a": "%s"}' % (b"x" * MAX_BYTES), "too_large"),
+        (b'{"a": "%s"}' % (b"x" * (MAX_BYTES - 20)), "too_large"),
+    ],
+)
+def test_what_cannot_be_sent_is_rejected(payload: bytes, reason: str) -> None:
+    """The reason is a short code."""
+    with pytest.raises(RejectedError) as raised:
+        build(payload)
+    assert raised.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("form", "value"),
+    [("rfc3339", 5), ("epochSeconds", "5"), ("epochSeconds", True), ("epochSeconds", 1e300), ("rfc3339", None)],
+)
+def test_metadata_of_another_type_is_rejected(form: str, value: Any) -> None:
+    """A time that is not in the format of the route is not a time."""
+    target = Target("press", None, Fields("/t", form))
+    with pytest.raises(RejectedError) as raised:
+        build(json.dumps({"t": value}).encode(), target)
+    assert raised.value.reason == "metadata"
+    with pytest.raises(RejectedError):
+        build(b'{"n": null}', Target("press", None, Fields(message_id="/n")))
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.lists(st.integers(), max_size=3)
+
+
+@given(st.dictionaries(st.text(max_size=9), VALUES, max_size=4))
+def test_every_object_is_sent_unchanged(message: dict[str, Any]) -> None:
+    """The payload after the conversion is the payload before it."""
+    sent = build(json.dumps(message).encode())
+    assert {name: sent[name] for name in message} == message
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_sent_or_rejected(payload: bytes) -> None:
+    """No message stops the gateway."""
+    with suppress(RejectedError):
+        build(payload)

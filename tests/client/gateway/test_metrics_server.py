@@ -1,0 +1,36 @@
+"""The metrics of the gateway over HTTP."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from oi.gateway.metrics import Metrics
+from oi.gateway.metrics_server import HOST, serve_metrics
+
+
+async def request(port: int, text: bytes) -> str:
+    """Send a request and return the reply."""
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(text)
+    reply = await reader.read()
+    writer.close()
+    return reply.decode()
+
+
+@pytest.mark.parametrize(
+    ("line", "status"), [("GET /metrics HTTP/1.1", 200), ("GET / HTTP/1.1", 404), ("POST /metrics HTTP/1.1", 405)]
+)
+async def test_metrics_are_served_on_this_machine(line: str, status: int) -> None:
+    """Prometheus reads /metrics; other paths and methods are errors."""
+    metrics = Metrics()
+    metrics.count("rejected_messages_total", 2, 'reason="not_json"')
+    metrics.set_gauge("spool_blocked", 0)
+    server = await serve_metrics(metrics, 0)
+    socket: Any = server.sockets[0]
+    reply = await request(socket.getsockname()[1], f"{line}\r\nHost: x\r\n\r\n".encode())
+    server.close()
+    assert reply.startswith(f"HTTP/1.1 {status} ")
+    if status == 200:
+        assert '\noi_gateway_rejected_messages_total{reason="not_json"} 2\n' in reply
+        assert "\n# TYPE oi_gateway_spool_blocked gauge\noi_gateway_spool_blocked 0\n" in reply
+        assert "\noi_gateway_sent_messages_total 0\n" in reply

@@ -1,0 +1,186 @@
+"""Messages of a real broker, through the gateway, to a fake service."""
+
+import asyncio
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from oi.errors import UnreachableError
+from oi.gateway.metrics import Metrics
+from oi.gateway.sources import SourceContext, mqtt
+from oi.gateway.sources.mqtt_connection import MqttConnection, TakenOverError
+from oi.gateway.sources.mqtt_settings import parse_mqtt_settings
+from paho.mqtt.client import Client, DisconnectFlags
+from paho.mqtt.enums import CallbackAPIVersion
+
+from tests.client.gateway.broker import Broker
+from tests.client.gateway.running import (
+    FakeService,
+    Marks,
+    Taker,
+    build_settings,
+    encode,
+    run,
+    wait_for_count,
+    without_metadata,
+)
+
+VERSIONS = pytest.mark.parametrize("version", ["3.1.1", "5"])
+
+
+@VERSIONS
+async def test_messages_reach_the_service_in_order(shared_broker: Broker, tmp_path: Path, version: str) -> None:
+    """Each message arrives once, in order, with the connection and the device of its topic."""
+    name, service = f"order-{version[0]}", FakeService()
+    async with run(build_settings(tmp_path, shared_broker.port, name, version=version), service):
+        messages = [(f"{name}/press/d-{n % 2}", encode(value=n)) for n in range(300)]
+        await asyncio.to_thread(shared_broker.publish, *messages)
+        stored = await service.wait_for("press", 300)
+    assert [each["value"] for each in stored] == list(range(300))
+    assert {each["deviceId"] for each in stored} == {"d-0", "d-1"}
+    assert without_metadata(stored[0]) == {"value": 0}
+
+
+async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp_path: Path) -> None:
+    """Messages of an outage wait on disk, also over a restart of the gateway, and are sent in order afterwards."""
+    service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "outage")
+    service.error = UnreachableError("down")
+    for first in (0, 100):
+        async with run(settings, service) as metrics:
+            messages = [("outage/press/d-1", encode(value=n)) for n in range(first, first + 100)]
+            await asyncio.to_thread(shared_broker.publish, *messages)
+            await wait_for_count(metrics, "stored_messages_total", 100)
+        assert service.stored == {}
+    service.error = None
+    async with run(settings, service):
+        stored = await service.wait_for("press", 200)
+    assert [each["value"] for each in stored] == list(range(200))
+
+
+async def test_messages_published_while_the_gateway_is_away_arrive(shared_broker: Broker, tmp_path: Path) -> None:
+    """The broker stores the messages of the session while the gateway does not run."""
+    service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "away")
+    async with run(settings, service):
+        pass
+    await asyncio.to_thread(shared_broker.publish, ("away/press/d-1", encode(value=1)))
+    async with run(settings, service):
+        assert [each["value"] for each in await service.wait_for("press", 1)] == [1]
+
+
+@VERSIONS
+async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
+    shared_broker: Broker, tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker sends a message again that was stored and not acknowledged; the gateway recognises it."""
+    name, service = f"lost-{version[0]}", FakeService()
+    settings = build_settings(tmp_path, shared_broker.port, name, version=version)
+    with monkeypatch.context() as patch:
+        patch.setattr(MqttConnection, "_acknowledge", lambda *_: None)
+        async with run(settings, service):
+            await asyncio.to_thread(shared_broker.publish, *[(f"{name}/press/d-1", encode(value=1))] * 2)
+            first = await service.wait_for("press", 2)
+    settings = build_settings(tmp_path, shared_broker.port, name, version=version)
+    async with run(settings, service) as metrics:
+        await wait_for_count(metrics, "repeated_messages_total", 2)
+        # The same text is a new message when the broker did not send it before.
+        await asyncio.to_thread(shared_broker.publish, (f"{name}/press/d-1", encode(value=1)))
+        stored = await service.wait_for("press", 3)
+    assert stored[:2] == first
+    assert len(stored) == 3
+
+
+async def test_what_cannot_be_sent_is_acknowledged_and_kept_apart(shared_broker: Broker, tmp_path: Path) -> None:
+    """A message that is too large, not JSON, or on an unknown topic does not stop the others."""
+    service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "bad")
+    bad = [
+        ("bad/press/d-1", encode(text="x" * 300_000)),
+        ("bad/press/d-1", b"not json"),
+        ("bad/press/d-1", b"[1]"),
+        ("bad/no lookup/d-1", encode(value=1)),
+    ]
+    async with run(settings, service) as metrics:
+        await asyncio.to_thread(shared_broker.publish, *bad, ("bad/press/d-1", encode(value=1)))
+        assert len(await service.wait_for("press", 1)) == 1
+        counted = {
+            label: metrics.get_count("rejected_messages_total", f'reason="{label}"')
+            for label in ("too_large", "not_json", "no_route")
+        }
+    assert counted == {"too_large": 1, "not_json": 2, "no_route": 1}
+
+
+async def test_retained_messages_are_ignored(shared_broker: Broker, tmp_path: Path) -> None:
+    """A retained message is an old value without its time, so neither version stores it."""
+    await asyncio.to_thread(shared_broker.publish, ("retained/press/d-1", encode(value=0)), retain=True)
+    for version in ("3.1.1", "5"):
+        service = FakeService()
+        settings = build_settings(tmp_path, shared_broker.port, "retained", version=version)
+        async with run(settings, service):
+            await asyncio.to_thread(shared_broker.publish, ("retained/press/d-1", encode(value=1)))
+            assert [each["value"] for each in await service.wait_for("press", 1)] == [1]
+
+
+async def test_gateways_of_a_group_share_the_messages(shared_broker: Broker, tmp_path: Path) -> None:
+    """With a shared subscription, each message goes to one of the gateways."""
+    service = FakeService()
+    first = build_settings(tmp_path, shared_broker.port, "share", sharedGroup="plant")
+    (tmp_path / "second").mkdir()
+    second = build_settings(tmp_path / "second", shared_broker.port, "share", sharedGroup="plant", clientId="share-2")
+    async with run(first, service) as one, run(second, service) as two:
+        messages = [("share/press/d-1", encode(value=n)) for n in range(20)]
+        await asyncio.to_thread(shared_broker.publish, *messages)
+        stored = await service.wait_for("press", 20)
+        received = [each.get_count("received_messages_total") for each in (one, two)]
+    assert sorted(each["value"] for each in stored) == list(range(20))
+    assert sum(received) == 20
+    assert min(received) > 0
+
+
+async def test_two_gateways_with_one_client_id_are_reported(
+    shared_broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gateway that loses its connection again and again names the client id."""
+    monkeypatch.setattr(mqtt, "_FIRST_PAUSE_SECONDS", 0.01)
+    caplog.set_level(logging.ERROR)
+    async with run(build_settings(tmp_path, shared_broker.port, "twice"), FakeService()) as metrics:
+        others = [Client(CallbackAPIVersion.VERSION2, client_id="twice") for _ in range(3)]
+        for number, other in enumerate(others, 1):
+            await wait_for_count(metrics, "connections_total", number)
+            other.connect("127.0.0.1", shared_broker.port)
+        await wait_for_count(metrics, "connections_total", 4)
+        for other in others:
+            other.disconnect()
+    assert "check that no other client uses the client id `twice`" in caplog.text
+
+
+async def test_a_broker_that_names_the_reason_is_understood(shared_broker: Broker, tmp_path: Path) -> None:
+    """The reason 0x8E of version 5 means that another client uses the client id."""
+    settings = build_settings(tmp_path, shared_broker.port, "reason")
+    context = SourceContext([], Taker(), Marks(), Metrics())
+    connection = MqttConnection(parse_mqtt_settings(settings.source), context)
+    await connection.open()
+    packet = SimpleNamespace(_in_packet={"packet": bytes([0x8E, 0])})
+    connection._handle_disconnect(packet, None, DisconnectFlags(is_disconnect_packet_from_server=True), None, None)  # type: ignore[arg-type]
+    with pytest.raises(TakenOverError, match="`reason`; give each gateway a `source"):
+        await connection.wait_until_closed()
+    connection.close()
+
+
+async def test_a_restart_of_the_broker_loses_nothing(
+    tmp_path: Path, shared_broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The gateway connects again; messages before and after the restart arrive once."""
+    service, broker = FakeService(), Broker(tmp_path).start()
+    try:
+        async with run(build_settings(tmp_path, broker.port, "again"), service) as metrics:
+            await asyncio.to_thread(broker.publish, ("again/press/d-1", encode(value=1)))
+            await service.wait_for("press", 1)
+            await asyncio.to_thread(broker.stop)
+            await asyncio.to_thread(broker.start)
+            await asyncio.to_thread(broker.publish, ("again/press/d-1", encode(value=2)))
+            stored = await service.wait_for("press", 2)
+            await wait_for_count(metrics, "connections_total", 2)
+    finally:
+        broker.stop()
+    assert [each["value"] for each in stored] == [1, 2]
+    assert "was lost" in caplog.text or "cannot be reached" in caplog.text

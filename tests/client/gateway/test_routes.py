@@ -1,0 +1,61 @@
+"""Rules that map topics to connections and devices."""
+
+import pytest
+from oi.gateway.routes import Routes, parse_route
+from oi.gateway.sections import Section
+
+
+def build(*routes: dict[str, str]) -> Routes:
+    """Build routes."""
+    return Routes([parse_route(Section(each)) for each in routes])
+
+
+@pytest.mark.parametrize(
+    ("topic", "address", "matches"),
+    [
+        ("a/b", "a/b", True),
+        ("a/b", "a/b/c", False),
+        ("a/+", "a/b", True),
+        ("a/+", "a/", True),
+        ("a/+", "a", False),
+        ("a/#", "a", True),
+        ("a/#", "a/b/c", True),
+        ("a/#", "ab", False),
+        ("#", "a/b", True),
+        ("#", "$SYS/uptime", False),
+        ("+/b", "$SYS/b", False),
+        ("+/b", "a/b", True),
+        ("a/+/c", "a/b.x/c", True),
+        ("a.b", "axb", False),
+    ],
+)
+def test_filters_match_as_in_mqtt(topic: str, address: str, *, matches: bool) -> None:
+    """The gateway and the broker agree about what a filter matches."""
+    assert (build({"topic": topic, "connection": "press"}).find(address) is not None) is matches
+
+
+def test_names_of_levels_fill_connection_and_device() -> None:
+    """A level with a name replaces the name; a result that is no lookup maps to nothing."""
+    routes = build({"topic": "{site}/{line}/{unit}/#", "connection": "{site}-{line}", "device": "{unit}:{line}"})
+    target = routes.find("hall/1/pump/raw")
+    assert target is not None
+    assert (target.connection, target.device) == ("hall-1", "pump:1")
+    assert routes.find("hall/ü/pump/raw") is None
+    assert routes.find("hall//pump") is None
+    assert routes.filters == ["+/+/+/#"]
+
+
+def test_the_first_route_that_matches_is_used() -> None:
+    """A special route goes before a general one, and the broker gets one subscription for both."""
+    routes = build({"topic": "a/b", "connection": "special"}, {"topic": "a/+", "connection": "general"})
+    found = [routes.find(address) for address in ("a/b", "a/c", "a/b")]
+    assert [each and each.connection for each in found] == ["special", "general", "special"]
+    assert routes.filters == ["a/+"]
+
+
+def test_the_memory_for_addresses_is_limited() -> None:
+    """Many topics do not fill the memory."""
+    routes = build({"topic": "a/+", "connection": "x"})
+    for number in range(10_050):
+        routes.find(f"a/{number}")
+    assert len(routes._targets) <= 10_000

@@ -1,0 +1,194 @@
+"""Sending of stored messages, and what the sender does after each error."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oi.errors import UnreachableError, build_api_error
+from oi.gateway import sender as module
+from oi.gateway.metrics import Metrics
+from oi.gateway.sections import SettingsError
+from oi.gateway.sender import Sender
+from oi.gateway.settings import STOP, SpoolSettings
+from oi.gateway.spool import GatewaySpool
+from oi.gateway.spool_thread import SpoolThread
+
+from tests.client.gateway.running import wait_for_count
+
+type Answer = Callable[[str, list[Any]], Exception | None]
+
+
+class Upstream:
+    """Fake service whose errors a test decides."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.requests: list[tuple[str, list[Any]]] = []
+        self.stored: dict[str, list[Any]] = {}
+        self.active = self.most_active = 0
+
+    async def send(self, lookup: str, lines: bytes) -> None:
+        """Store values, or fail."""
+        values = [json.loads(line) for line in lines.splitlines()]
+        self.requests.append((lookup, values))
+        self.active += 1
+        self.most_active = max(self.active, self.most_active)
+        await asyncio.sleep(0)
+        self.active -= 1
+        if error := self.answer(lookup, values):
+            raise error
+        self.stored.setdefault(lookup, []).extend(values)
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Any:
+    """Yield a spool."""
+    thread = SpoolThread(GatewaySpool(SpoolSettings(tmp_path / "spool.db", 2**30, STOP)))
+    yield thread
+    thread.close()
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten all pauses."""
+    for name in ("_LINGER_SECONDS", "_FIRST_PAUSE_SECONDS", "_HOLD_SECONDS"):
+        monkeypatch.setattr(module, name, 0.001)
+
+
+@asynccontextmanager
+async def run(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Metrics]:
+    """Run a sender."""
+    metrics = Metrics()
+    task = asyncio.create_task(Sender(upstream, spool, metrics).run())
+    try:
+        yield metrics
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def put(spool: SpoolThread, lookup: str, *values: int) -> None:
+    """Store values of a connection."""
+    spool.spool.append({lookup: [b"%d\n" % value for value in values]}, [], b"")
+
+
+def refuse(status: int, code: str, detail: str = "Why.", *fields: str) -> Exception:
+    """Build an error of the service."""
+    errors = [{"field": each, "message": "bad"} for each in fields]
+    return build_api_error(status, {"code": code, "detail": detail, "errors": errors})
+
+
+async def test_connections_are_sent_side_by_side_and_each_in_order(spool: SpoolThread) -> None:
+    """At most four requests run at the same time, and one for each connection."""
+    upstream = Upstream(lambda *_: None)
+    for number in range(12):
+        put(spool, f"c{number % 6}", number, number + 100)
+    async with run(spool, upstream) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 24)
+    assert upstream.stored == {f"c{n}": [n, n + 100, n + 6, n + 106] for n in range(6)}
+    assert upstream.most_active <= 4
+    assert metrics.get_count("sent_messages_total") == 24
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (UnreachableError("refused"), "The service cannot be reached"),
+        (refuse(503, "OVERLOADED"), "accepts no more messages now"),
+        (refuse(507, "STORAGE_FULL"), "accepts no more messages now"),
+        (refuse(429, "RATE_LIMITED"), "accepts no more messages now"),
+        (refuse(401, "KEY_REVOKED", "The key was revoked."), "The service rejects the API key: The key was revoked."),
+        (SettingsError("The API key is missing."), "The API key is missing."),
+        (refuse(403, "CONNECTION_NOT_ALLOWED"), "refuses messages of the connection press"),
+        (refuse(404, "CONNECTION_NOT_FOUND"), "refuses messages of the connection press"),
+        (refuse(409, "CONNECTION_DISABLED"), "refuses messages of the connection press"),
+        (refuse(400, "VALIDATION"), "refuses messages of the connection press"),
+        (refuse(500, "INTERNAL"), "refuses messages of the connection press"),
+    ],
+)
+async def test_an_error_keeps_the_spool(
+    spool: SpoolThread, caplog: pytest.LogCaptureFixture, error: Exception, text: str
+) -> None:
+    """The error is logged once, the messages wait, and are sent when it has ended."""
+    caplog.set_level(logging.INFO)
+    upstream = Upstream(lambda *_: error if len(upstream.requests) < 4 else None)
+    put(spool, "press", 1, 2)
+    async with run(spool, upstream) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 2)
+    assert upstream.stored == {"press": [1, 2]}
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+    assert text in caplog.text
+    assert "2 messages wait in the spool; nothing is lost." in caplog.text
+
+
+async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: SpoolThread) -> None:
+    """The messages of a disabled connection wait; those of another one are sent."""
+    upstream = Upstream(lambda lookup, _: refuse(409, "CONNECTION_DISABLED") if lookup == "off" else None)
+    put(spool, "off", 1)
+    put(spool, "on", 2)
+    async with run(spool, upstream) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 1)
+    assert (upstream.stored, spool.spool.lookups) == ({"on": [2]}, ["off"])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refuse(400, "VALIDATION", "Invalid.", "line 2.timestamp", "line 4"),
+        refuse(413, "MESSAGE_TOO_LARGE", "Line 2 has more than 262144 bytes."),
+    ],
+)
+async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, error: Exception) -> None:
+    """The other messages of the batch are sent in order; the named ones are stored with the reason."""
+    upstream = Upstream(lambda _, values: error if 2 in values else None)
+    put(spool, "press", 1, 2, 3)
+    put(spool, "press", 4)
+    async with run(spool, upstream) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 2)
+    rejected = [int(each.message) for _, each in spool.spool.read_rejected(9)]
+    assert sorted([*upstream.stored["press"], *rejected]) == [1, 2, 3, 4]
+    assert 2 in rejected
+    assert upstream.stored["press"] == sorted(upstream.stored["press"])
+    assert metrics.get_count("rejected_messages_total", 'reason="service"') == len(rejected)
+
+
+async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThread) -> None:
+    """The service names one message; all messages of its device in the batch are set aside."""
+    error = refuse(403, "DEVICE_NOT_ALLOWED", "line 2: the credential is not bound to device 'x'.", "line 2")
+    upstream = Upstream(lambda _, values: error if {"deviceId": "x"} in values else None)
+    lines = [b'{"deviceId":"%s"}\n' % name for name in (b"a", b"x", b"b", b"x")] + [b"{}\n"]
+    spool.spool.append({"press": lines}, [], b"")
+    async with run(spool, upstream) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 3)
+    assert upstream.stored["press"] == [{"deviceId": "a"}, {"deviceId": "b"}, {}]
+    assert [each.message for _, each in spool.spool.read_rejected(9)] == [lines[3], lines[1]]
+    assert len(upstream.requests) == 2
+
+
+async def test_a_line_that_does_not_exist_sets_nothing_aside(spool: SpoolThread) -> None:
+    """An error that names no line of the batch keeps the batch."""
+    upstream = Upstream(
+        lambda *_: refuse(400, "VALIDATION", "Invalid.", "line 9") if len(upstream.requests) < 3 else None
+    )
+    put(spool, "press", 1)
+    async with run(spool, upstream) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 1)
+    assert upstream.stored == {"press": [1]}
+
+
+async def test_a_programming_error_keeps_the_gateway_running(
+    spool: SpoolThread, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unknown error of one connection is logged, and the messages are sent later."""
+    monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.001)
+    upstream = Upstream(lambda *_: RuntimeError("odd") if len(upstream.requests) < 2 else None)
+    put(spool, "press", 1)
+    async with run(spool, upstream) as metrics:
+        await wait_for_count(metrics, "sent_messages_total", 1)
+    assert "odd" in caplog.text

@@ -1,0 +1,132 @@
+"""The configuration of the gateway: each error names the member and the rule."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oi.gateway.metrics import Metrics
+from oi.gateway.sections import Section, SettingsError
+from oi.gateway.settings import ServiceSettings, load_settings, parse_settings
+from oi.gateway.sources import SourceContext, create_source
+
+from tests.client.gateway.running import Marks, Taker, describe_settings
+
+
+def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Return a function that sets a member of a configuration."""
+
+    def apply(members: dict[str, Any]) -> None:
+        *parents, last = path.split(".")
+        place: Any = members
+        for each in parents:
+            place = place[int(each)] if each.isdigit() else place[each]
+        place[last] = value
+
+    return apply
+
+
+def parse(members: dict[str, Any]) -> None:
+    """Read a configuration and its source."""
+    settings = parse_settings(Section(members))
+    create_source(settings.source_kind, settings.source, SourceContext([], Taker(), Marks(), Metrics()))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (
+            "servise",
+            {},
+            "`servise` is not a known setting; the known settings here are metrics, routes, service, source, spool.",
+        ),
+        ("service", None, "`service` is missing."),
+        ("service.url", "plant.example", "`service.url` must be an address such as https://plant.example."),
+        ("service.url", "http://plant.example", "`service.url` must begin with https://"),
+        ("service.keyfile", "x", "`service.keyfile` is not a known setting; the known settings here are keyFile, url."),
+        ("source", [], "source must be an object with properties."),
+        ("source.kind", "opcua", "`source.kind` must be one of mqtt."),
+        ("source.port", 0, "`source.port` must be an integer between 1 and 65,535."),
+        ("source.port", True, "`source.port` must be an integer"),
+        ("source.version", 4, "`source.version` must be one of 3.1.1, 5."),
+        ("source.qos", 2, "`source.qos` must be one of 0, 1."),
+        ("source.clientId", "", "`source.clientId` must be a text that is not empty."),
+        ("source.user", "x", "`source.user` is not a known setting"),
+        ("source.passwordFile", "x", "`source.passwordFile` requires the setting `username`."),
+        ("source.sharedGroup", "a/b", "`source.sharedGroup` must have none of the characters"),
+        ("source.tls", {"keyFile": "x"}, "`source.tls.certificateFile` and `source.tls.keyFile` must be set together."),
+        ("routes", [], "`routes` must be a list with at least one element."),
+        (
+            "routes.0.topic",
+            "a/b+",
+            "`routes[0].topic`: `+`, `#` and a name in braces must each be a whole level of the topic.",
+        ),
+        ("routes.0.topic", "#/a", "`routes[0].topic`: `#` must be the last level of the topic."),
+        ("routes.0.topic", "$share/g/a", "for a shared subscription set `source.sharedGroup`."),
+        ("routes.0.topic", "{line}/{line}", "each name in braces, such as {line}, may occur only once."),
+        (
+            "routes.0.connection",
+            "{place}",
+            "`routes[0].connection` uses the placeholder {place}, but the topic has no level {place}; add it",
+        ),
+        ("routes.0.connection", "a b", "`routes[0].connection` must be the lookup (short name) of a connection"),
+        ("routes.0.deviceIdPointer", "/d", "`routes[0].device` and `deviceIdPointer` exclude each other."),
+        ("routes.0.timestampPointer", "time", "`routes[0].timestampPointer` must be a JSON pointer"),
+        ("routes.0.timestampFormat", "iso", "`routes[0].timestampFormat` must be one of rfc3339, epochSeconds"),
+        ("routes.0.retain", True, "`routes[0].retain` is not a known setting"),
+        ("spool.maxSize", "10 GB", "`spool.maxSize` must be a size of at least 1MiB, such as 10GiB."),
+        ("spool.whenFull", "drop", "`spool.whenFull` must be one of stop, dropOldest."),
+        ("metrics.port", -1, "`metrics.port` must be an integer between 0 and 65,535."),
+    ],
+)
+def test_an_invalid_member_is_named(tmp_path: Path, path: str, value: Any, message: str) -> None:
+    """The message names the member and the rule."""
+    members = describe_settings(tmp_path, 1883, "x")
+    change(path, value)(members)
+    with pytest.raises(SettingsError) as raised:
+        parse(members)
+    assert message in str(raised.value)
+
+
+def test_two_filters_that_overlap_are_rejected(tmp_path: Path) -> None:
+    """A broker may deliver a message twice that matches two filters."""
+    members = describe_settings(tmp_path, 1883, "x")
+    members["routes"] = [{"topic": topic, "connection": "a"} for topic in ("a/+/c", "a/b/+")]
+    with pytest.raises(SettingsError, match="overlap"):
+        parse(members)
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    """The defaults are those of the documentation."""
+    path = tmp_path / "gateway.yaml"
+    path.write_text(
+        "service: {url: 'https://plant.example/', keyFile: key}\n"
+        "source: {kind: mqtt, host: broker, clientId: gw, tls: {}}\n"
+        "routes: [{topic: 'plant/#', connection: press}]\n"
+        "spool: {path: spool.db, maxSize: 2GiB}\n"
+    )
+    settings = load_settings(path)
+    assert settings.service == ServiceSettings("https://plant.example", Path("key"))
+    assert (settings.spool.max_bytes, settings.spool.when_full, settings.metrics_port) == (2 * 2**30, "stop", 9108)
+    assert settings.routes.filters == ["plant/#"]
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "\tx"])
+def test_a_file_that_is_not_a_configuration_is_rejected(tmp_path: Path, text: str) -> None:
+    """A file that is not YAML, or no object, is a mistake of the configuration."""
+    (tmp_path / "gateway.yaml").write_text(text)
+    with pytest.raises(SettingsError):
+        load_settings(tmp_path / "gateway.yaml")
+
+
+def test_the_key_is_read_from_the_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file goes before the variable; a missing key is named."""
+    (tmp_path / "key").write_text("oik_1\n")
+    monkeypatch.setenv("OI_KEY", "oik_2")
+    assert ServiceSettings("https://x", tmp_path / "key").read_key() == "oik_1"
+    assert ServiceSettings("https://x", None).read_key() == "oik_2"
+    monkeypatch.delenv("OI_KEY")
+    (tmp_path / "key").write_text("")
+    for settings in (ServiceSettings("https://x", each) for each in (None, tmp_path / "key", tmp_path / "none")):
+        with pytest.raises(SettingsError, match="API key"):
+            settings.read_key()

@@ -1,0 +1,145 @@
+"""The file of messages that wait for the service."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from oi.gateway.settings import DROP_OLDEST, STOP, SpoolSettings
+from oi.gateway.spool import Batch, GatewaySpool, Rejected, SpoolFullError, SpoolInUseError
+
+
+def open_spool(folder: Path, *, max_bytes: int = 2**20, when_full: str = STOP) -> GatewaySpool:
+    """Open the spool of a folder."""
+    return GatewaySpool(SpoolSettings(folder / "spool.db", max_bytes, when_full))
+
+
+def read(spool: GatewaySpool, lookup: str) -> Batch:
+    """Return the oldest messages of a connection."""
+    batch = spool.read(lookup)
+    assert batch is not None
+    return batch
+
+
+def test_messages_are_read_in_their_order_after_a_restart(tmp_path: Path) -> None:
+    """Each connection has its own order; removed messages are gone."""
+    spool = open_spool(tmp_path)
+    spool.append({"a": [b"1\n", b"2\n"], "b": [b"3\n"]}, [], b"m1")
+    spool.append({"a": [b"4\n"]}, [], b"m2")
+    spool.close()
+    spool = open_spool(tmp_path)
+    assert (spool.lookups, spool.waiting.messages, spool.waiting.bytes) == (["a", "b"], 4, 8)
+    batch = read(spool, "a")
+    assert (batch.blocks, batch.messages, batch.size) == ((b"1\n2\n", b"4\n"), 3, 6)
+    spool.remove(batch)
+    assert (spool.lookups, spool.read("a"), spool.waiting.messages) == (["b"], None, 1)
+    assert spool.read_marks() == [b"m1", b"m2"]
+    spool.clear_marks()
+    assert spool.read_marks() == []
+    spool.close()
+
+
+def test_a_batch_fits_into_one_request(tmp_path: Path) -> None:
+    """A batch has at most 5,000 messages, however many wait."""
+    spool = open_spool(tmp_path)
+    for _ in range(3):
+        spool.append({"a": [b"{}\n"] * 4_000}, [], b"")
+    sizes = []
+    while (batch := spool.read("a")) is not None:
+        sizes.append(batch.messages)
+        spool.remove(batch)
+    assert sizes == [4_000] * 3
+    spool.append({"a": [b"{}\n"] * 12_000}, [], b"")
+    assert read(spool, "a").messages == 5_000
+    spool.close()
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    """Two gateways on one spool would send messages out of order."""
+    spool = open_spool(tmp_path)
+    with pytest.raises(SpoolInUseError, match="in use by another gateway"):
+        open_spool(tmp_path)
+    spool.close()
+
+
+def test_a_file_that_is_not_a_spool_is_refused(tmp_path: Path) -> None:
+    """The error names the file."""
+    (tmp_path / "spool.db").write_bytes(b"x" * 5000)
+    with pytest.raises(OSError, match=r"spool\.db cannot be used: file is not a database"):
+        open_spool(tmp_path)
+    with pytest.raises(OSError, match="cannot be opened"):
+        open_spool(tmp_path / "missing")
+
+
+def test_a_full_spool_stores_nothing_of_a_commit(tmp_path: Path) -> None:
+    """With the policy `stop`, a commit that does not fit leaves everything as it was."""
+    spool = open_spool(tmp_path)
+    line = b"x" * 600_000
+    spool.append({"a": [line]}, [], b"")
+    with pytest.raises(SpoolFullError, match="maxSize"):
+        spool.append({"a": [b"1"], "b": [line]}, [Rejected("t", None, "r", "d", b"m")], b"mark")
+    assert (spool.waiting.messages, spool.lookups, spool.read_marks(), spool.read_rejected(9)) == (1, ["a"], [], [])
+    spool.remove(read(spool, "a"))
+    spool.append({"b": [line]}, [], b"")
+    assert spool.lookups == ["b"]
+    spool.close()
+
+
+def test_the_oldest_messages_make_room(tmp_path: Path) -> None:
+    """With the policy `dropOldest`, the number of deleted messages is returned."""
+    spool = open_spool(tmp_path, when_full=DROP_OLDEST)
+    line = b"x" * 400_000
+    assert [spool.append({name: [line]}, [], b"") for name in "abcd"] == [0, 0, 1, 1]
+    assert spool.lookups == ["c", "d"]
+    spool.close()
+
+
+def test_a_full_disk_stores_nothing_of_a_commit(tmp_path: Path) -> None:
+    """After an error of the disk the spool is as before, and usable when there is room again."""
+    spool = open_spool(tmp_path, max_bytes=2**30)
+    spool.append({"a": [b"1\n"]}, [], b"")
+    (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
+    spool._database.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        spool.append({"a": [b"x" * 100_000], "b": [b"2\n"]}, [], b"mark")
+    assert (spool.waiting.messages, spool.waiting.bytes, spool.lookups, spool.read_marks()) == (1, 2, ["a"], [])
+    spool._database.execute("PRAGMA max_page_count = 1000000")
+    spool.append({"b": [b"2\n"]}, [], b"")
+    assert spool.waiting.messages == 2
+    spool.close()
+
+
+def test_rejected_messages_are_kept_apart(tmp_path: Path) -> None:
+    """Lines that the service rejects are stored with the reason, and the others keep their place."""
+    spool = open_spool(tmp_path)
+    spool.append({"a": [b"1\n", b"2\n"]}, [Rejected("t/1", None, "not_json", "No.", b"\xff")], b"")
+    spool.append({"a": [b"3\n"]}, [], b"")
+    batch = read(spool, "a")
+    spool.append({"a": [b"4\n"]}, [], b"")
+    spool.reject(batch, [b"1\n", b"3\n"], [Rejected("", "a", "service", "Why.", b"2\n")])
+    assert b"".join(read(spool, "a").blocks) == b"1\n3\n4\n"
+    assert [each for _, each in spool.read_rejected(9)] == [
+        Rejected("", "a", "service", "Why.", b"2\n"),
+        Rejected("t/1", None, "not_json", "No.", b"\xff"),
+    ]
+    spool.close()
+
+
+def test_rejected_messages_do_not_fill_the_disk(tmp_path: Path) -> None:
+    """They take at most a quarter of the size; the oldest ones are deleted."""
+    spool = open_spool(tmp_path)
+    for number in range(10):
+        spool.append({}, [Rejected(str(number), None, "r", "d", b"x" * 100_000)], b"")
+    assert [each.address for _, each in spool.read_rejected(99)] == ["9", "8"]
+    spool.close()
+
+
+def test_the_file_shrinks_after_an_outage(tmp_path: Path) -> None:
+    """The space of messages that were sent is given back."""
+    spool = open_spool(tmp_path, max_bytes=2**30)
+    for _ in range(30):
+        spool.append({"a": [b"x" * 2**20]}, [], b"")
+    while (batch := spool.read("a")) is not None:
+        spool.remove(batch)
+    (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
+    spool.close()
+    assert pages < 4_000

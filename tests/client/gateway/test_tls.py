@@ -1,0 +1,111 @@
+"""Certificates of the connection to the broker."""
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oi.errors import ApiError
+from oi.gateway.metrics import Metrics
+from oi.gateway.sections import SettingsError
+from oi.gateway.sources import SourceContext
+from oi.gateway.sources.mqtt import MqttSource
+from oi.gateway.sources.mqtt_connection import BrokerError
+from oi.gateway.sources.mqtt_settings import parse_mqtt_settings
+
+from tests.client.gateway.broker import MOSQUITTO, NO_MOSQUITTO, Broker
+from tests.client.gateway.certificates import Authority
+from tests.client.gateway.running import FakeService, Marks, Taker, build_settings, run
+
+# paho-mqtt leaves a socket whose handshake failed to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
+
+
+@dataclass
+class Secured:
+    """Brokers that require a client certificate."""
+
+    authority: Authority
+    good: Broker
+    expired: Broker
+    client: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Yield a broker with a valid and one with an expired certificate."""
+    if MOSQUITTO is None:
+        pytest.skip(NO_MOSQUITTO)
+    folder = tmp_path_factory.mktemp("tls")
+    authority = Authority(folder)
+    brokers = []
+    for name, days in (("good", 1), ("expired", -1)):
+        certificate, key = authority.issue(name, days)
+        lines = [f"cafile {authority.file}", f"certfile {certificate}", f"keyfile {key}"]
+        (folder / name).mkdir()
+        lines += ["require_certificate true", "use_identity_as_username true"]
+        brokers.append(Broker(folder / name, *lines).start())
+    certificate, key = authority.issue("client", 1)
+    files = {"caFile": str(authority.file), "certificateFile": str(certificate), "keyFile": str(key)}
+    yield Secured(authority, brokers[0], brokers[1], files)
+    for each in brokers:
+        each.stop()
+
+
+async def fail(folder: Path, broker: Broker, tls: dict[str, Any]) -> str:
+    """Return the message of a connection that fails."""
+    settings = build_settings(folder, broker.port, "fails", tls=tls)
+    context = SourceContext(["a"], Taker(), Marks(), Metrics(), is_check=True)
+    with pytest.raises((BrokerError, SettingsError, ApiError)) as raised:
+        await asyncio.wait_for(MqttSource(parse_mqtt_settings(settings.source, is_check=True), context).run(), 30)
+    text = str(raised.value)
+    del raised
+    gc.collect()
+    return text
+
+
+async def test_a_client_certificate_signs_in(secured: Secured, tmp_path: Path) -> None:
+    """The gateway connects with TLS and its certificate, and knows when it expires."""
+    settings = build_settings(tmp_path, secured.good.port, "tls", tls=secured.client)
+    async with run(settings, FakeService()) as metrics:
+        assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.render()
+
+
+async def test_an_expired_certificate_of_the_broker_is_named(secured: Secured, tmp_path: Path) -> None:
+    """The message says what is wrong with the certificate."""
+    text = await fail(tmp_path, secured.expired, secured.client)
+    assert "The certificate of the broker" in text
+    assert "certificate has expired" in text
+
+
+async def test_a_certificate_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
+    """Without `caFile` only the authorities of the system are trusted."""
+    text = await fail(tmp_path, secured.good, {})
+    assert "The certificate of the broker" in text
+    assert "expired" not in text
+
+
+async def test_an_expired_client_certificate_is_named(secured: Secured, tmp_path: Path) -> None:
+    """The broker would refuse it without a reason."""
+    certificate, key = secured.authority.issue("old", -2)
+    text = await fail(
+        tmp_path, secured.good, {**secured.client, "certificateFile": str(certificate), "keyFile": str(key)}
+    )
+    assert f"The client certificate {certificate} expired on" in text
+
+
+async def test_a_missing_client_certificate_is_explained(secured: Secured, tmp_path: Path) -> None:
+    """The broker closes the connection; the message points to the certificate or the connection."""
+    text = await fail(tmp_path, secured.good, {"caFile": secured.client["caFile"]})
+    assert "Check the client certificate" in text or "was lost" in text
+
+
+@pytest.mark.parametrize("name", ["caFile", "certificateFile"])
+async def test_a_file_that_cannot_be_read_is_named(secured: Secured, tmp_path: Path, name: str) -> None:
+    """A wrong path is a mistake of the configuration."""
+    text = await fail(tmp_path, secured.good, {**secured.client, name: str(tmp_path / "missing.pem")})
+    assert "cannot be read" in text
+    assert "No such file" in text

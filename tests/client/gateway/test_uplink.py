@@ -1,0 +1,75 @@
+"""Requests of the gateway: key, compression, and the time of the service."""
+
+import asyncio
+import gzip
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from oi.errors import SignInError
+from oi.gateway.clock import ReceiveClock
+from oi.gateway.settings import ServiceSettings
+from oi.gateway.uplink import Uplink
+
+TOKEN = {"Token": "t", "ExpiresAt": "2999-01-01T00:00:00+00:00"}
+
+
+class Wire:
+    """Fake service that accepts one key."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.requests: list[httpx.Request] = []
+
+    def reply(self, request: httpx.Request) -> httpx.Response:
+        """Issue a token for the key, and accept everything else."""
+        if request.url.path.endswith("/jwt"):
+            if request.headers["Authorization"] != f"Bearer {self.key}":
+                return httpx.Response(401, json={"code": "KEY_REVOKED", "detail": "The key was revoked."})
+            return httpx.Response(200, json=TOKEN)
+        self.requests.append(request)
+        return httpx.Response(202, json={"accepted": 1}, headers={"Date": "Mon, 05 Jan 2026 08:00:00 GMT"})
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    """Return the fake service."""
+    made, client = Wire("good"), httpx.AsyncClient
+
+    def connect(**options: Any) -> httpx.AsyncClient:
+        return client(transport=httpx.MockTransport(made.reply), **options)
+
+    monkeypatch.setattr(httpx, "AsyncClient", connect)
+    return made
+
+
+async def test_batches_are_compressed_and_the_time_is_noted(wire: Wire, tmp_path: Path) -> None:
+    """A large batch is compressed; a small one is not worth it."""
+    (tmp_path / "key").write_text("good")
+    clock = ReceiveClock(lambda: 0.0, lambda: 0.0)
+    uplink = Uplink(ServiceSettings("https://plant.example", tmp_path / "key"), clock)
+    large = b'{"value":1}\n' * 500
+    await uplink.send("press", b"{}\n")
+    await uplink.send("a/b", large)
+    await uplink.close()
+    small, compressed = wire.requests
+    assert (small.content, "Content-Encoding" in small.headers) == (b"{}\n", False)
+    assert (gzip.decompress(compressed.content), compressed.headers["Content-Encoding"]) == (large, "gzip")
+    assert compressed.url.raw_path == b"/oi-api/telemetry/a%2Fb"
+    assert compressed.headers["Content-Type"] == "application/x-ndjson"
+    assert clock.now() == 1_767_600_000.0
+
+
+async def test_a_rejected_key_is_read_again(wire: Wire, tmp_path: Path) -> None:
+    """A new key in the file is used without a restart; requests that run at the same time fail in the same way."""
+    (tmp_path / "key").write_text("old")
+    uplink = Uplink(ServiceSettings("https://plant.example", tmp_path / "key"), ReceiveClock())
+    for _ in range(2):
+        sent = [uplink.send("press", b"{}\n") for _ in range(3)]
+        failures = await asyncio.gather(*sent, return_exceptions=True)
+        assert [type(each) for each in failures] == [SignInError] * 3
+    (tmp_path / "key").write_text("good")
+    await uplink.send("press", b"{}\n")
+    await uplink.close()
+    assert len(wire.requests) == 1

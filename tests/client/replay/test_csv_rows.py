@@ -1,0 +1,226 @@
+"""CSV files as telemetry messages, as the service reads them."""
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oi.replay.csv_rows import CsvFile, FileError
+from oi.replay.layout import ReplayTarget, build_target
+from oi.replay.repeat_filter import RepeatFilter
+
+from shared.catalog.models import Source
+from shared.telemetry.layout import layout_from_source
+from shared.telemetry.message_parser import parse_messages
+from shared.telemetry.normalisation import derive_message_id
+
+RIG = ReplayTarget("rig")
+TIME = "2026-01-05T08:00:00Z"
+
+
+def test_rows_become_messages(tmp_path: Path) -> None:
+    """Numbers are unchanged, empty cells omitted, and the time column becomes the timestamp."""
+    text = (
+        "ts;Pressure;State;Note;Big\n"
+        "2026-01-05 08:00:00;1.50;on;;18446744073709551617\n"
+        "2026-01-05T09:00:00+01:00;007;;a b;1e5\n"
+    )
+    file = CsvFile(_file(tmp_path, text), RIG, ";", "ts", UTC, "rig-1")
+    rows = [json.loads(row.message, parse_float=Decimal) for row in file.read_rows()]
+    usual = {"deviceId": "rig-1", "timestamp": "2026-01-05T08:00:00.000000Z"}
+    for row in rows:
+        row.pop("messageId")
+    assert rows == [
+        {**usual, "Pressure": Decimal("1.50"), "State": "on", "Big": 18446744073709551617},
+        {**usual, "Pressure": "007", "Note": "a b", "Big": Decimal("1e5")},
+    ]
+
+
+def test_ids_are_those_of_the_service(tmp_path: Path) -> None:
+    """The service derives the same message id from the same row, so that an import adds nothing to a replay."""
+    (row,) = CsvFile(_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
+    moment = datetime(2026, 1, 5, 8, tzinfo=UTC)
+    assert row.content == derive_message_id("rig", "d", moment, {"b": "x", "a": 1.5})
+
+
+def _file(folder: Path, text: str, name: str = "rig.csv") -> Path:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _numbers(count: int) -> str:
+    return "timestamp,a\n" + "".join(f"{TIME},{number}\n" for number in range(count))
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False).map(str) | st.text(st.characters(codec="utf-8")))
+def test_any_cell(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
+    """Any cell becomes a JSON number with its digits, or a string."""
+    quoted = cell.replace('"', '""')
+    path = _file(tmp_path_factory.getbasetemp(), "")
+    path.write_bytes(f'timestamp,v\n{TIME},"{quoted}"\n'.encode())
+    (row,) = CsvFile(path, RIG).read_rows()
+    value = json.loads(row.message, parse_float=str, parse_int=str).get("v")
+    assert value == (cell if cell.strip() else None) or value == cell.strip()
+
+
+def _ids(path: Path, **options: Any) -> list[str]:
+    rows = CsvFile(path, **{"target": RIG, **options}).read_rows()
+    return [json.loads(row.message)["messageId"] for row in rows]
+
+
+def test_ids_are_of_the_content(tmp_path: Path) -> None:
+    """The message id depends on connection, device, time and values only."""
+    text = f"timestamp,a,b\n{TIME},1,x\n{TIME},2,x\n"
+    first = _ids(_file(tmp_path, text, "a/0.csv"))
+    assert len(set(first)) == 2
+    assert _ids(_file(tmp_path, f"b,timestamp,a\nx,{TIME},2\nx,{TIME},1.0\n", "b/0.csv"))[0] == first[1]
+    others = [
+        _ids(_file(tmp_path, text), device="d"),
+        _ids(_file(tmp_path, text), target=ReplayTarget("press")),
+        _ids(_file(tmp_path, text.replace("08:00:00", "08:00:01"))),
+        _ids(_file(tmp_path, text.replace("a,b", "b,a"))),
+        _ids(_file(tmp_path, text.replace(",x", ",y"))),
+    ]
+    assert len({*first, *(each for other in others for each in other)}) == 12
+    # The default device of the service yields the same id.
+    assert _ids(_file(tmp_path, text), device="rig") == first
+
+
+def test_repeated_rows_are_counted(tmp_path: Path) -> None:
+    """Repeated rows of all files are skipped and counted; a messageId identifies a row."""
+    one = CsvFile(_file(tmp_path, f"timestamp,a\n{TIME},1\n{TIME},1\n{TIME},2\n", "a/0.csv"), RIG)
+    two = CsvFile(_file(tmp_path, f"timestamp,a\n{TIME},2\n{TIME},3\n", "b/0.csv"), RIG)
+    own = CsvFile(_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},1,m\n{TIME},1,n\n"), RIG)
+    rows = RepeatFilter()
+    left = list(rows.iterate_unique_rows([*one.read_rows(), *two.read_rows(), *own.read_rows()]))
+    assert (rows.read, rows.repeated, len(left)) == (8, 3, 5)
+
+
+def test_one_id_for_different_rows_is_refused(tmp_path: Path) -> None:
+    """Two rows with the same messageId and different content are rejected."""
+    file = CsvFile(_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},2,m\n"), RIG)
+    with pytest.raises(FileError, match=r"row 2 has the messageId of another row with different content \(.*row 1\)"):
+        list(RepeatFilter().iterate_unique_rows(file.read_rows()))
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "message"),
+    [
+        ("timestamp;b\n1;2\n", {}, r"one column, 'timestamp;b'.*; try --delimiter ';'$"),
+        ("timestamp\tb\n1;2\n", {}, "try --delimiter tab$"),
+        ("timestamp;b\n1;2\n", {"delimiter": "|"}, "try --delimiter ';'$"),
+        (
+            "timestamp,a;b,c;d\n",
+            {"delimiter": ";"},
+            "column 'timestamp' is missing; the columns are timestamp,a, b,c, d; try --delimiter ','$",
+        ),
+        ("t;a,0;b,1;c\n", {}, r"column 'timestamp' is missing; the columns are t;a, 0;b, 1;c; try --delimiter ';'$"),
+        ("timestamp\n2026-01-05T08:00:00Z\n", {}, "one column, 'timestamp'; it must have a time column"),
+        (
+            "a,b\n1,2\n",
+            {},
+            "column 'timestamp' is missing; the columns are a, b; set the time column with --time-column$",
+        ),
+        ("a,b\n1,2\n", {"time_column": "t"}, "column 't' is missing; the columns are a, b"),
+        ("t,b\n2026-01-05T08:00:00Z,2\nyesterday,2\n", {"time_column": "t"}, "row 2: 'yesterday' is not a valid time"),
+        ("t,b\n2026-01-05 08:00:00,1\n", {"time_column": "t"}, "row 1: .*--assume-zone"),
+        ("timestamp,b\n2026-01-05T08:00:00Z,2\n3\n", {}, "row 2 has 1 cells; the header has 2"),
+        ("a,a\n1,2\n", {}, "two columns of the same name"),
+        ("t,timestamp\n1,2\n", {"time_column": "t"}, "the column 'timestamp' would not be stored as data"),
+        ('timestamp,a\n"b\n', {}, "row 1 is not CSV"),
+        ("", {}, "must be a header with the names of the columns"),
+        (
+            f"timestamp,deviceId\n2026-01-05T08:00:00Z,{'x' * 257}\n",
+            {},
+            "row 1: deviceId: must be a string of 1",
+        ),
+        (
+            f"timestamp,a,b,c\n2026-01-05T08:00:00Z{f',{"x" * 100_000}' * 3}\n",
+            {},
+            "row 1: the row needs a message of more than 262144 bytes",
+        ),
+    ],
+)
+def test_bad_files(tmp_path: Path, text: str, file: dict[str, Any], message: str) -> None:
+    """An invalid file is rejected with its column or row."""
+    with pytest.raises(FileError, match=message):
+        list(CsvFile(_file(tmp_path, text), RIG, **file).read_rows())
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    """Unreadable files are rejected by name."""
+    with pytest.raises(FileError, match="must be a regular file"):
+        list(CsvFile(tmp_path, RIG).read_rows())
+    with pytest.raises(FileError, match="No such file"):
+        list(CsvFile(tmp_path / "nothing.csv", RIG).read_rows())
+    (tmp_path / "latin.csv").write_bytes(b"a\n\xe9\n")
+    with pytest.raises(FileError, match="the text is not UTF-8"):
+        list(CsvFile(tmp_path / "latin.csv", RIG).read_rows())
+
+
+def test_own_ids(tmp_path: Path) -> None:
+    """The columns messageId and deviceId override the command line."""
+    (row,) = CsvFile(_file(tmp_path, f"timestamp,messageId,deviceId\n{TIME},7,8\n"), RIG, device="d").read_rows()
+    assert json.loads(row.message) == {"messageId": "7", "deviceId": "8", "timestamp": "2026-01-05T08:00:00.000000Z"}
+    assert row.moment == datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+def _target(**source: str) -> ReplayTarget:
+    return build_target("rig", source)
+
+
+@pytest.mark.parametrize("form", ["rfc3339", "epochSeconds", "epochMilliseconds"])
+@given(moment=st.datetimes(timezones=st.just(UTC)))
+def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form: str, moment: datetime) -> None:
+    """Messages have time, device and id at the connection's pointers."""
+    source = {
+        "timestampPointer": "/head/at",
+        "messageIdPointer": "/head/id",
+        "deviceIdPointer": "/a~1b",
+        "timestampFormat": form,
+    }
+    target = _target(**source)
+    path = _file(tmp_path_factory.getbasetemp(), f"t,x,deviceId\n{moment.isoformat()},1,d\n")
+    (row,) = CsvFile(path, target, time_column="t").read_rows()
+    (message,) = parse_messages(json.loads(row.message), layout_from_source(Source.model_validate(source)))
+    assert (message.timestamp, message.message_id, message.device_id) == (moment, row.content, "d")
+    assert json.loads(message.payload) == {"head": {}, "x": 1}
+
+
+def test_columns_that_a_pointer_would_take(tmp_path: Path) -> None:
+    """A column at a pointer is rejected, unless it is the time column."""
+    path = _file(tmp_path, f"timestamp,ts\n{TIME},{TIME}\n")
+    target = _target(timestampPointer="/ts")
+    with pytest.raises(FileError, match="the column 'ts' would not be stored as data"):
+        list(CsvFile(path, target).read_rows())
+    (row,) = CsvFile(path, target, time_column="ts").read_rows()
+    assert json.loads(row.message)["timestamp"] == TIME
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"timestampPointer": ""},
+        {"messageIdPointer": ""},
+        {"deviceIdPointer": "/messageId"},
+        {"deviceIdPointer": "/timestamp/a"},
+    ],
+)
+def test_pointers_that_no_row_can_satisfy(source: dict[str, str]) -> None:
+    """A connection with empty or overlapping pointers is rejected."""
+    with pytest.raises(ValueError, match=r"^rig: "):
+        _target(**source)
+
+
+def test_devices_need_a_pointer(tmp_path: Path) -> None:
+    """A device id without a pointer is rejected."""
+    path, target = _file(tmp_path, _numbers(1)), _target(deviceIdPointer="")
+    assert len(list(CsvFile(path, target).read_rows())) == 1
+    with pytest.raises(FileError, match="no deviceIdPointer"):
+        list(CsvFile(path, target, device="d").read_rows())

@@ -1,0 +1,80 @@
+"""Sending of rows: batches, pace, errors."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from oi import AsyncWorkspace, ConflictError
+from oi.replay import sending
+from oi.replay.csv_rows import CsvRow
+from oi.replay.sending import Pace, collect_batches, send_rows
+
+START = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+def build_rows(seconds: Sequence[float], size: int = 10) -> Iterator[CsvRow]:
+    """Yield a row for each time."""
+    for number, second in enumerate(seconds, 1):
+        message = b"{}".ljust(size)
+        yield CsvRow(f"rig.csv: row {number}", START + timedelta(seconds=second), message, str(number), "")
+
+
+async def send(replies: list[httpx.Response], count: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Send rows in batches of 10 to a service with these replies; return the number of rows of each request."""
+    sent: list[int] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        rows = request.content.count(b"\n")
+        sent.append(rows)
+        reply = replies.pop(0) if replies else httpx.Response(202)
+        return reply if reply.status_code != 202 else httpx.Response(202, json={"accepted": rows})
+
+    async def skip(_seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr("oi._async.transport.sleep", skip)
+    async with AsyncWorkspace("https://plant.example", token="t") as workspace:
+        client = httpx.AsyncClient(transport=httpx.MockTransport(handle), base_url="https://plant.example")
+        workspace._transport.client = client
+        accepted: list[int] = []
+        await send_rows(build_rows([0] * count), workspace.telemetry, "rig", Pace(10, 0, 2), accepted.append)
+    assert sum(accepted) == count
+    return sent
+
+
+async def test_failures_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy or restarting service delays the replay, and every row is accepted."""
+    busy: list[Any] = [httpx.Response(429, headers={"Retry-After": "0"}), httpx.Response(503)]
+    assert sorted(await send(busy, 35, monkeypatch)) == [5, 10, 10, 10, 10, 10]
+
+
+async def test_a_refusal_names_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused batch ends the replay with the reason of the service and its rows."""
+    refusal = httpx.Response(409, json={"code": "CONNECTION_DISABLED", "detail": "It is disabled."})
+    with pytest.raises(ConflictError, match=r"rig\.csv: row 1 to rig\.csv: row 10: It is disabled\. \(CONNECTION_"):
+        await send([refusal], 10, monkeypatch)
+
+
+async def test_batches_have_a_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch has at most the configured rows and bytes."""
+    monkeypatch.setattr(sending, "MAX_BYTES", 100)
+    batches = [len(batch) async for batch in collect_batches(build_rows([0] * 7, size=30), Pace(batch=4))]
+    assert batches == [3, 3, 1]
+
+
+async def test_rows_are_sent_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a speed, rows that are due together are one batch, and the pauses have the recorded length."""
+    now = 0.0
+
+    async def advance(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("asyncio.sleep", advance)
+    monkeypatch.setattr("oi.replay.sending.time.monotonic", lambda: now)
+    rows = build_rows([0, 0, 1, 30, 30])
+    batches = [(now, len(batch)) async for batch in collect_batches(rows, Pace(speed=100))]
+    assert batches == [(0.0, 3), (pytest.approx(0.3), 2)]

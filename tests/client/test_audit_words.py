@@ -1,0 +1,53 @@
+"""Words of `oi audit verify` for an auditor."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+from oi.cli.audit import explain_verdict
+
+if TYPE_CHECKING:
+    from oi.models import Verdict
+
+
+def build_verdict(**changed: Any) -> "Verdict":
+    """Return the verdict of an intact chain with changed members."""
+    verdict = {
+        "Valid": None,
+        "ChainValid": True,
+        "Empty": False,
+        "Record": None,
+        "RecomputedHash": None,
+        "BrokenAt": None,
+        "ForkDetected": False,
+        "Reason": "2 records, all sound",
+        "Target": "DomainEvents",
+    }
+    return cast("Verdict", verdict | changed)
+
+
+def test_an_intact_chain_is_explained() -> None:
+    """The text says what an intact chain means."""
+    assert "No record was altered, inserted, removed or reordered." in explain_verdict(build_verdict())
+
+
+def test_an_empty_chain_is_no_proof() -> None:
+    """Nothing was checked, which a wrong scope can cause."""
+    text = explain_verdict(build_verdict(Empty=True))
+    assert "nothing was checked" in text
+    assert "intact" not in text
+
+
+def test_a_broken_chain_is_explained() -> None:
+    """The text names the place, the reason, the fork, and what to do next."""
+    broken = {"ChainValid": False, "BrokenAt": "000000000004", "Reason": "000000000004 is missing"}
+    text = explain_verdict(build_verdict(**broken, ForkDetected=True))
+    assert "THE CHAIN IS BROKEN at 000000000004" in text
+    assert "Two records claim the same predecessor." in text
+    assert "Do not rely on this chain." in text
+
+
+def test_an_altered_record_is_explained() -> None:
+    """The result for a single record is a line of its own."""
+    record = {"RecordID": "000000000002"}
+    assert "its content matches its hash" in explain_verdict(build_verdict(Valid=True, Record=record))
+    assert "ALTERED OR DAMAGED" in explain_verdict(build_verdict(Valid=False, Record=record))
+    assert "no record with this RecordID" in explain_verdict(build_verdict(Valid=False))

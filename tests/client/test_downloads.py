@@ -1,0 +1,32 @@
+"""Downloads of the client that do not complete."""
+
+from typing import Any
+
+import httpx
+import pytest
+from oi import ApiError, Workspace
+
+
+def wait_for(job: dict[str, Any]) -> ApiError:
+    """Return the error of a job with this state."""
+    state = {"downloadId": "1", "status": "failed", "progress": {}, **job}
+    with Workspace("https://plant.example", token="t") as workspace:
+        transport = httpx.MockTransport(lambda _request: httpx.Response(200, json=state))
+        workspace._transport.client = httpx.Client(transport=transport, base_url="https://plant.example")
+        download = workspace.downloads.connection("rig", start="2026-01-01T00:00:00Z", end="2026-01-02T00:00:00Z")
+        with pytest.raises(ApiError) as caught:
+            download.wait()
+    return caught.value
+
+
+def test_the_reason_of_a_failure_is_reported() -> None:
+    """The reason of the service is the message, and a code at its start is the code."""
+    error = wait_for({"error": "DOWNLOAD_QUOTA_EXCEEDED: The files exceed 50 GiB."})
+    assert (error.code, error.detail) == ("DOWNLOAD_QUOTA_EXCEEDED", "The files exceed 50 GiB.")
+    error = wait_for({"error": "The scratch disk is full: 0 bytes left."})
+    assert (error.code, error.detail) == ("", "The scratch disk is full: 0 bytes left.")
+
+
+def test_a_cancelled_download_is_reported() -> None:
+    """A job without a reason is described by its status."""
+    assert wait_for({"status": "cancelled", "error": None}).detail == "The download is cancelled."

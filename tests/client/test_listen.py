@@ -1,0 +1,48 @@
+"""Receiver of webhooks for trials."""
+
+import base64
+import json
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from oi.cli.listen import build_server, describe_request, format_request
+from standardwebhooks import Webhook
+
+SECRET = f"whsec_{base64.b64encode(bytes(range(32))).decode()}"
+
+
+def sign(body: str) -> dict[str, str]:
+    """Sign a body now."""
+    now = datetime.now(UTC)
+    signature = Webhook(SECRET).sign("msg_1", now, body)
+    return {"Webhook-Id": "msg_1", "Webhook-Timestamp": str(int(now.timestamp())), "Webhook-Signature": signature}
+
+
+def test_requests_are_verified_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The receiver reads the secret for each request, prints the verdict and the body, and replies with its status."""
+    secret = tmp_path / "secret"
+    with build_server("127.0.0.1", 0, secret, 503, as_json=True) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        statuses = [httpx.post(url, content="{}", headers=sign("{}"), trust_env=False).status_code]
+        secret.write_text(f"{SECRET}\n")
+        replies = (httpx.post(url, content=body, headers=sign("{}"), trust_env=False) for body in ("{}", '{"a": 1}'))
+        statuses += [reply.status_code for reply in replies]
+        server.shutdown()
+        thread.join()
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert statuses == [503] * 3
+    assert [(request["valid"], request["body"]) for request in printed] == [(None, {}), (True, {}), (False, {"a": 1})]
+    assert printed[2]["reason"] == "no signature of the request was made with the given secret"
+
+
+def test_a_hostile_request_cannot_control_the_terminal() -> None:
+    """Control characters of ids and bodies are escaped."""
+    request = describe_request({"webhook-id": "\x1b[2J"}, b"\x1b[2J\xff", "")
+    text = format_request(request)
+    assert "\x1b" not in text
+    assert text.startswith("\\x1b[2J  signature not verified: no secret is known; use --secret-file\n")

@@ -1,0 +1,70 @@
+"""Views of live telemetry in a terminal."""
+
+from typing import Any
+
+import pytest
+from oi.cli.live_views import LiveChart, LiveTable, draw_blocks
+from rich.console import Console
+
+
+def build_message(device: str, **payload: Any) -> dict[str, Any]:
+    """Return a live message."""
+    return {
+        "Timestamp": "2026-01-05T08:00:00.000000Z",
+        "Subject": device,
+        "Metadata": {"ConnectionLookup": "press"},
+        "Payload": payload,
+    }
+
+
+def render(view: LiveTable | LiveChart) -> list[list[str]]:
+    """Return the words of each line of a view."""
+    console = Console(width=200)
+    with console.capture() as text:
+        console.print(view.build())
+    return [line.split() for line in text.get().splitlines()]
+
+
+def test_the_table_has_the_newest_message_of_each_device() -> None:
+    """A later message of a device replaces its row; a new field adds a column."""
+    table = LiveTable()
+    for message in (build_message("b", x=1), build_message("a", x=2), build_message("b", x=3, y=True)):
+        table.add(message)
+    assert render(table) == [
+        ["connection", "device", "time", "x", "y"],
+        ["press", "a", "08:00:00", "2"],
+        ["press", "b", "08:00:00", "3", "yes"],
+    ]
+
+
+def test_the_chart_draws_the_last_values_of_each_device() -> None:
+    """Values that are missing or not numbers are left out; the oldest of more than 60 values leave the chart."""
+    chart = LiveChart("x")
+    for value in (0, "text", None, True, 7, 3.5):
+        chart.add(build_message("a", x=value))
+    chart.add(build_message("silent", y=1))
+    assert render(chart) == [
+        ["connection", "device", "lowest", "highest", "newest", "x"],
+        ["press", "a", "0", "7", "3.5", "▁█▅"],
+    ]
+    for value in range(100):
+        chart.add(build_message("a", x=value))
+    assert render(chart)[1][2:5] == ["40", "99", "99"]
+
+
+def test_a_chart_without_numbers_names_the_fields() -> None:
+    """A wrong name of the field does not look like missing messages."""
+    chart = LiveChart("z")
+    assert render(chart)[1:] == []
+    chart.add(build_message("a", y="text", x=1))
+    words = [word for line in render(chart) for word in line]
+    assert words[-3:] == ["Fields:", "x,", "y."]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([1.0], "▁"), ([2.0, 2.0], "▁▁"), ([-1e308, 1e308], "▁█"), ([0.0, 5e-324], "▁▁")],
+)
+def test_numbers_of_any_size_are_drawn(values: list[float], expected: str) -> None:
+    """Equal, very large and very small numbers cause no error."""
+    assert draw_blocks(values) == expected

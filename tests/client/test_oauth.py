@@ -1,0 +1,183 @@
+"""OAuth flow of the client without a service: metadata, errors, stored tokens, the page on this computer."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import httpx
+import pytest
+from oi import NotFoundError, ServerError, SignInError
+from oi.cli import browser_login, stored_grant
+from oi.cli.browser_login import sign_in
+from oi.cli.stored_grant import StoredGrant, store_grant
+from oi.cli.stored_login import find_login, get_path, read_login, remove_login
+from oi.oauth import AuthorizationRequest, Grant, find_server, refresh_grant
+
+URL = "https://plant.example"
+
+
+class FakeServer:
+    """Authorization server that rotates refresh tokens and refuses used ones."""
+
+    def __init__(self) -> None:
+        self.issuer = URL
+        self.refresh_token = "r0"
+        self.refreshes = 0
+        self.revoked: list[str] = []
+        self.status = 200
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        """Reply to a request of the client."""
+        path = request.url.path
+        form = {name: values[0] for name, values in parse_qs(request.content.decode()).items()}
+        if path == "/.well-known/oauth-authorization-server":
+            endpoints = {f"{name}_endpoint": f"{URL}/{name}" for name in ("authorization", "token", "revocation")}
+            return httpx.Response(200, json={"issuer": self.issuer, **endpoints})
+        if path == "/authorization":
+            return httpx.Response(302 if request.url.params["client_id"] == "oi" else 400)
+        if path == "/revocation":
+            self.revoked.append(form["token"])
+            return httpx.Response(200)
+        return self._issue(form)
+
+    def _issue(self, form: dict[str, str]) -> httpx.Response:
+        if self.status != 200:
+            return httpx.Response(self.status)
+        if form["grant_type"] == "refresh_token":
+            if form["refresh_token"] != self.refresh_token:
+                return httpx.Response(400, json={"error": "invalid_grant", "error_description": "It was used."})
+            self.refreshes += 1
+            self.refresh_token = f"r{self.refreshes}"
+        tokens = {"access_token": f"a{self.refreshes}", "refresh_token": self.refresh_token, "expires_in": 3600}
+        return httpx.Response(200, json={**tokens, "scope": "Workspace.Catalog.Read"})
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeServer:
+    """Return the server that all clients of this test reach."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in ("OI_URL", "OI_KEY", "OI_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    made = FakeServer()
+    for module in (stored_grant, browser_login):
+        monkeypatch.setattr(module, "open_client", lambda _url: open_fake(made))
+    return made
+
+
+def open_fake(server: FakeServer) -> httpx.Client:
+    """Return a client of the server."""
+    return httpx.Client(transport=httpx.MockTransport(server.handle), base_url=URL)
+
+
+def store(expires_in: float) -> None:
+    """Store the first grant of the server."""
+    get_path().parent.mkdir(parents=True, exist_ok=True)
+    store_grant(URL, Grant("oi", "a0", time.time() + expires_in, "r0"))
+
+
+def visit(monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, str]], dict[str, Any]]) -> list[httpx.Response]:
+    """Replace the browser by one that visits a wrong address, then returns a reply to the request's parameters."""
+    seen: list[httpx.Response] = []
+
+    def open_page(address: str) -> bool:
+        sent = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+
+        returns = ({"code": "forged", "state": "x", "iss": URL}, reply(sent))
+        addresses = (f"{sent['redirect_uri']}?{urlencode(members)}" for members in returns)
+        seen.extend(httpx.get(address, trust_env=False) for address in addresses)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_page)
+    return seen
+
+
+def test_a_consent_gives_tokens(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reply with the state of the request ends the sign-in; another one is refused."""
+    pages = visit(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": URL})
+    grant = sign_in(URL, "oi", ["Workspace.Catalog.Read"])
+    assert (grant.access_token, grant.scopes) == (f"a{server.refreshes}", ["Workspace.Catalog.Read"])
+    assert pages[0].status_code == 404
+    assert "code=" not in pages[0].text
+
+
+def test_a_declined_consent_is_reported(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of the reply is the message."""
+    visit(monkeypatch, lambda sent: {"error": "access_denied", "state": sent["state"], "iss": server.issuer})
+    with pytest.raises(SignInError, match="access_denied"):
+        sign_in(URL, "oi", [])
+
+
+def test_a_missing_decision_ends_the_wait(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a reply the sign-in ends with a message, also after replies of another issuer."""
+    visit(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": f"{server.issuer}.evil"})
+    with pytest.raises(SignInError, match=r"Nobody signed in"):
+        sign_in(URL, "oi", [], wait_seconds=0.2)
+
+
+def test_an_unknown_client_is_explained(server: FakeServer) -> None:
+    """The message names what an administrator adds to the workspace document."""
+    assert server.issuer == URL
+    with pytest.raises(NotFoundError, match=r"(?s)oauthClients:.*id: other"):
+        sign_in(URL, "other", [])
+
+
+def test_another_issuer_is_refused(server: FakeServer) -> None:
+    """A service that names itself by another address gets no credentials."""
+    server.issuer = "https://evil.example"
+    with open_fake(server) as client, pytest.raises(SignInError, match=r"evil\.example"):
+        find_server(client, URL)
+
+
+def test_a_request_has_a_challenge_and_not_its_verifier(server: FakeServer) -> None:
+    """The address for the browser holds no secret of the client."""
+    with open_fake(server) as client:
+        request = AuthorizationRequest("oi", "http://127.0.0.1:1/callback")
+        address = request.build_url(find_server(client, URL))
+    assert request.verifier not in address
+    assert "scope" not in parse_qs(urlsplit(address).query)
+
+
+def test_an_outage_is_not_the_end_of_a_sign_in(server: FakeServer) -> None:
+    """A failing service raises its own error, so that nobody has to sign in again."""
+    server.status = 503
+    with open_fake(server) as client, pytest.raises(ServerError):
+        refresh_grant(client, find_server(client, URL), Grant("oi", "a0", 0, "r0"))
+
+
+def test_a_fresh_token_is_used_as_it_is(server: FakeServer) -> None:
+    """The file is private, and a token that is still valid is not refreshed."""
+    store(3600)
+    assert get_path().stat().st_mode & 0o777 == 0o600
+    login = find_login()
+    assert callable(login.token)
+    assert (login.token(), server.refreshes) == ("a0", 0)
+
+
+def test_many_processes_refresh_once(server: FakeServer) -> None:
+    """Of simultaneous commands one refreshes, because a refresh token works once."""
+    store(30)
+    with ThreadPoolExecutor(8) as pool:
+        tokens = list(pool.map(lambda _: StoredGrant().get_token(), range(8)))
+    assert (tokens, server.refreshes) == (["a1"] * 8, 1)
+    assert read_login()["refreshToken"] == "r1"
+
+
+def test_the_end_of_a_sign_in_names_the_command(server: FakeServer) -> None:
+    """A refused refresh token leads to a new sign-in."""
+    store(0)
+    server.refresh_token = "other"
+    with pytest.raises(SignInError, match=r"It was used\. Run `oi login https://plant\.example --browser`"):
+        StoredGrant().get_token()
+    remove_login()
+    with pytest.raises(SignInError, match="signed out"):
+        StoredGrant().get_token()
+
+
+def test_revocation_sends_the_refresh_token(server: FakeServer) -> None:
+    """The whole consent ends."""
+    store(3600)
+    StoredGrant().revoke()
+    assert server.revoked == ["r0"]

@@ -1,0 +1,119 @@
+"""The client as a package: its dependencies, its documentation, its examples."""
+
+import ast
+import doctest
+import importlib
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.service.local_service import ROOT
+
+CLIENT = ROOT / "client"
+SOURCE = CLIENT / "src"
+PROJECT = tomllib.loads((CLIENT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+FILES = sorted(path for path in SOURCE.rglob("*.py") if "_sync" not in path.parts)
+OWN = {"cbor2", "httpx", "click", "cryptography", "rfc8785", "rich", "websockets"}
+
+
+def list_requirements(name: str, seen: set[str]) -> set[str]:
+    """Return the packages that a package needs, directly or not; packages of other platforms are not followed."""
+    if name in seen:
+        return seen
+    seen.add(name)
+    try:
+        lines = requires(name) or []
+    except PackageNotFoundError:
+        return seen
+    for line in lines:
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            list_requirements(requirement.name.lower(), seen)
+    return seen
+
+
+def list_server_packages() -> set[str]:
+    """Return the packages that the service pins."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    return {Requirement(line.split("#")[0]).name.lower() for line in lines if line[:1].isalpha()}
+
+
+def test_the_client_needs_no_package_of_the_service() -> None:
+    """The closure of the requirements has none of the service's packages except those that the client names."""
+    named = {Requirement(each).name.lower() for each in PROJECT["dependencies"]}
+    assert named == OWN
+    needed: set[str] = set()
+    for name in named:
+        list_requirements(name, needed)
+    assert {"httpcore", "cffi"} <= needed
+    assert not (needed & list_server_packages()) - OWN
+    assert not [name for name in needed if name.startswith(("azure", "pydantic", "duckdb", "opentelemetry"))]
+
+
+def test_the_client_imports_only_what_it_declares() -> None:
+    """No module imports the service, and third-party modules are dependencies or extras."""
+    extras = {Requirement(each).name.lower() for group in PROJECT["optional-dependencies"].values() for each in group}
+    modules = {"paho-mqtt": "paho", "pyyaml": "yaml"}
+    allowed = {modules.get(name, name) for name in OWN | extras} | {"oi"}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                root = name.partition(".")[0]
+                assert root in allowed or is_standard(root), f"{path}: {name}"
+
+
+def is_standard(name: str) -> bool:
+    """Return whether a module belongs to Python."""
+    return name in STANDARD
+
+
+STANDARD = frozenset(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_each_public_name_is_documented(path: Path) -> None:
+    """Modules, public classes, functions and methods have docstrings, and aliases have a text below them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), path
+    assert [name for name, documented in list_public_names(tree) if not documented] == []
+
+
+def list_public_names(node: ast.Module | ast.ClassDef) -> Iterator[tuple[str, bool]]:
+    """Yield the public names of a module or class, and whether each has a docstring."""
+    for each in node.body:
+        if isinstance(each, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and not each.name.startswith("_"):
+            yield each.name, ast.get_docstring(each) is not None
+            if isinstance(each, ast.ClassDef):
+                yield from list_public_names(each)
+
+
+def test_the_public_names_exist() -> None:
+    """Each name that the package exports can be imported, and none is missing in its list."""
+    package = importlib.import_module("oi")
+    names = {name for group in package._MODULES.values() for name in group}
+    assert set(package.__all__) == names
+    for name in names:
+        assert getattr(package, name).__doc__
+
+
+def list_modules() -> Iterator[ModuleType]:
+    """Import and yield each module that has examples."""
+    for path in FILES:
+        if ">>> " in path.read_text(encoding="utf-8"):
+            name = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+            yield importlib.import_module(name)
+
+
+def test_the_examples_are_true() -> None:
+    """Each example in a docstring has the output that it shows."""
+    results = [doctest.testmod(module) for module in list_modules()]
+    assert sum(result.attempted for result in results) >= 10
+    assert [result for result in results if result.failed] == []

@@ -1,0 +1,44 @@
+"""Results of queries as tables."""
+
+import math
+
+from oi import QueryResult
+
+REPLY = {
+    "query": "ad-hoc",
+    "executedAt": "2026-01-05T08:00:00.000000Z",
+    "columns": [
+        {"name": "Time", "type": "datetime"},
+        {"name": "Value", "type": "real"},
+        {"name": "Count", "type": "long"},
+        {"name": "Payload", "type": "dynamic"},
+        {"name": "Id", "type": "guid"},
+    ],
+    "results": [
+        {"Time": "2026-01-05T08:00:00.000001Z", "Value": 1, "Count": 2**60, "Payload": {"a": [1]}, "Id": "x"},
+        {"Time": None, "Value": "NaN", "Count": None, "Payload": None, "Id": None},
+    ],
+    "governance": {"queryApprovedBy": None, "queryApprovedAt": None},
+    "truncated": False,
+}
+
+
+def test_tables_have_the_types_of_the_columns() -> None:
+    """Times are UTC instants, integers stay exact, dynamic values are JSON text, and missing cells are null."""
+    result = QueryResult.from_reply(REPLY)
+    assert (len(result), [row["Id"] for row in result]) == (2, ["x", None])
+    table = result.to_arrow()
+    types = [str(each) for each in table.schema.types]
+    assert types == ["timestamp[us, tz=UTC]", "double", "int64", "string", "string"]
+    first, second = table.to_pylist()
+    assert first["Time"].isoformat() == "2026-01-05T08:00:00.000001+00:00"
+    assert (first["Value"], first["Count"], first["Payload"]) == (1.0, 2**60, '{"a": [1]}')
+    assert math.isnan(second["Value"])
+    assert (second["Time"], second["Count"], second["Payload"], second["Id"]) == (None,) * 4
+
+
+def test_pandas_gets_the_same_cells() -> None:
+    """A data frame has a row for each row, and times with their zone."""
+    frame = QueryResult.from_reply(REPLY).to_pandas()
+    assert list(frame.columns) == ["Time", "Value", "Count", "Payload", "Id"]
+    assert str(frame["Time"].dtype) == "datetime64[us, UTC]"

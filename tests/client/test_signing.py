@@ -1,0 +1,172 @@
+"""Signed decisions of the client and of the command `oi`, over a fake wire."""
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+from oi import SignInError, Workspace
+from oi.cli.main import execute
+from oi.requests import build_signature
+
+URL = "https://plant.example"
+PATH = "/oi-api/provenance/amendments/000000000007/approve"
+APPROVE = ["amendments", "approve", "000000000007", "--scope", "line-1"]
+SIGNED = [*APPROVE, "--meaning", "approval", "--statement", "I checked it."]
+
+
+class Service:
+    """Fake service that demands a recent sign-in from every credential but one."""
+
+    def __init__(self) -> None:
+        self.fresh = "oik_typed"
+        self.refusal = (401, "REAUTHENTICATION_REQUIRED")
+        self.principals = {"oik_typed": "ann@plant", "oik_stored": "ann@plant", "oik_other": "bob@plant"}
+        self.requests: list[tuple[str, str, Any]] = []
+        self.scopes: list[str | None] = []
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        """Reply to a request; tokens are the API keys that were exchanged for them."""
+        credential = request.headers["authorization"].removeprefix("Bearer ")
+        path = request.url.path
+        if path == "/workspace/api/keys/jwt":
+            self.scopes.append(request.url.params.get("scopes"))
+            expires = datetime.now(UTC) + timedelta(hours=1)
+            return httpx.Response(200, json={"Token": credential, "ExpiresAt": expires.isoformat()})
+        if path == "/workspace/api/keys/whoami":
+            return httpx.Response(200, json={"principal": self.principals.get(credential, "ann@plant")})
+        if path == "/oi-api/provenance/signatures":
+            self.scopes.append(request.url.params.get("userId"))
+            number = int(request.url.params.get("cursor", "1"))
+            signature = {"SignedAt": f"2026-05-0{number}", "PrintedName": "Ann", "Meaning": "review", "UserID": "ann@p"}
+            return httpx.Response(200, json={"signatures": [signature], "cursor": "2" if number == 1 else None})
+        body = json.loads(request.content or "null")
+        self.requests.append((credential, path, body))
+        if credential != self.fresh:
+            status, code = self.refusal
+            problem = {"code": code, "detail": "Reason.", "allowed": ["approval", "review"]}
+            return httpx.Response(status, json=problem)
+        return httpx.Response(200, json={"RecordID": "000000000008"})
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Service:
+    """Return the fake service that every client of this test reaches with a stored key."""
+    fake = Service()
+    opened = partial(httpx.Client, transport=httpx.MockTransport(fake.handle))
+    monkeypatch.setattr("oi._sync.transport.httpx.Client", opened)
+    monkeypatch.setenv("OI_URL", URL)
+    monkeypatch.setenv("OI_KEY", "oik_stored")
+    monkeypatch.delenv("OI_TOKEN", raising=False)
+    return fake
+
+
+def type_key(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """Let the command read an API key from standard input."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(401, "REAUTHENTICATION_REQUIRED"), (409, "SIGNATURE_TOKEN_USED"), (403, "DELEGATED_TOKEN")],
+)
+def test_a_decision_is_signed_with_the_key_that_is_typed_again(
+    service: Service, status: int, code: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If the sign-in is too old, used or made by a browser, the command reads the key and sends the decision again."""
+    service.refusal = (status, code)
+    type_key(monkeypatch, "oik_typed")
+    assert execute(SIGNED) == 0
+    body = {"signature": {"meaning": "approval", "statement": "I checked it."}}
+    assert service.requests == [("oik_stored", PATH, body), ("oik_typed", PATH, body)]
+    assert service.scopes == [None, "Workspace.Amendment.Approve"]
+    shown = capsys.readouterr()
+    assert "000000000007 is approved" in shown.out
+    assert "Enter your API key" in shown.err
+    assert "oik_" not in shown.out + shown.err
+
+
+def test_nobody_signs_for_another_person(
+    service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The key of another person than the one who is signed in signs nothing."""
+    service.fresh = "oik_other"
+    type_key(monkeypatch, "oik_other")
+    assert execute(SIGNED) == 1
+    assert len(service.requests) == 1
+    assert "bob@plant signed in, but the decision is that of ann@plant" in capsys.readouterr().err
+
+
+def test_a_signature_without_a_typed_key_is_refused(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a key on standard input the decision is not sent again."""
+    type_key(monkeypatch, "")
+    assert execute(SIGNED) == 2
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize("code", ["SIGNATURE_REQUIRED", "SIGNATURE_MEANING_INVALID"])
+def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """If a signature is missing or its meaning is not allowed, the command names the option and the meanings."""
+    service.refusal = (400, code)
+    assert execute(APPROVE) == 1
+    assert "Sign with --meaning (one of: approval, review)." in capsys.readouterr().err
+    assert service.requests[0][2] == {}
+
+
+def test_other_refusals_ask_for_no_key(service: Service) -> None:
+    """A refusal that another sign-in would not change ends the command."""
+    service.refusal = (403, "SIGNATURE_NOT_PERSONAL")
+    assert execute(SIGNED) == 1
+    assert len(service.requests) == 1
+
+
+def test_a_statement_needs_a_meaning(service: Service) -> None:
+    """A statement belongs to a signature, so it is refused without a meaning."""
+    assert execute([*APPROVE, "--statement", "I checked it."]) == 2
+    assert not service.requests
+    with pytest.raises(ValueError, match="meaning"):
+        build_signature(None, "I checked it.")
+
+
+def test_queries_and_rejections_are_signed(service: Service) -> None:
+    """Approvals and rejections of queries, and rejections of amendments, carry the signature, too."""
+    service.fresh = "oik_stored"
+    assert execute(["query", "approve", "newest", "--meaning", "review"]) == 0
+    assert execute(["query", "reject", "newest", "--comment", "No.", "--meaning", "rejection"]) == 0
+    reject = ["amendments", "reject", "000000000007", "--scope", "line-1", "--reason", "No.", "--meaning", "rejection"]
+    assert execute(reject) == 0
+    assert [body for _, _, body in service.requests] == [
+        {"signature": {"meaning": "review"}},
+        {"comment": "No.", "signature": {"meaning": "rejection"}},
+        {"RejectionReason": "No.", "signature": {"meaning": "rejection"}},
+    ]
+
+
+def test_decisions_without_a_meaning_send_what_they_sent_before(service: Service) -> None:
+    """Without a meaning, no signature is sent; the approval of a query has no body."""
+    service.fresh = "oik_stored"
+    assert execute(["query", "approve", "newest"]) == 0
+    assert execute(APPROVE) == 0
+    assert [body for _, _, body in service.requests] == [None, {}]
+
+
+def test_a_program_with_a_stored_key_does_not_sign_in_again(service: Service) -> None:
+    """The library reports that a person must sign in again; it does not renew the sign-in with its stored key."""
+    with Workspace(URL, key="oik_stored") as workspace, pytest.raises(SignInError) as refused:
+        workspace.amendments.approve("line-1", "000000000007", meaning="approval")
+    assert refused.value.code == "REAUTHENTICATION_REQUIRED"
+    assert len(service.requests) == len(service.scopes) == 1
+
+
+def test_all_signatures_are_listed(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    """`oi audit signatures` reads all pages, and prints name, time and meaning of each signature."""
+    assert execute(["audit", "signatures", "--user-id", "ann@p"]) == 0
+    shown = capsys.readouterr().out
+    for part in ("2026-05-01", "2026-05-02", "Ann", "review"):
+        assert part in shown
+    assert service.scopes == [None, "ann@p", "ann@p"]
+    assert execute(["audit", "signatures", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["signatures"]) == 2

@@ -1,0 +1,57 @@
+"""The login that the command stores."""
+
+from pathlib import Path
+
+import click
+import pytest
+from oi.cli.stored_login import Login, find_login, get_path, store_login
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in ("OI_URL", "OI_KEY", "OI_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_file_is_private() -> None:
+    """Without a keyring the key is in a file that only its user can read."""
+    place = store_login("https://plant.example", "oik_1")
+    assert str(get_path()) in place
+    assert get_path().stat().st_mode & 0o777 == 0o600
+    assert find_login() == Login("https://plant.example", key="oik_1")
+
+
+def test_the_environment_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OI_URL, OI_TOKEN and OI_KEY replace what is stored."""
+    store_login("https://plant.example", "oik_1")
+    monkeypatch.setenv("OI_KEY", "oik_2")
+    assert find_login() == Login("https://plant.example", key="oik_2")
+    monkeypatch.setenv("OI_TOKEN", "jwt")
+    assert find_login() == Login("https://plant.example", token="jwt")
+
+
+def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With another address in OI_URL, a key of that address is required."""
+    store_login("https://plant.example", "oik_1")
+    monkeypatch.setenv("OI_URL", "https://other.example")
+    with pytest.raises(click.UsageError, match=r"other\.example"):
+        find_login()
+
+
+def test_nothing_stored_names_the_command() -> None:
+    """Without a login the error names the command that stores one."""
+    with pytest.raises(click.UsageError, match="oi login"):
+        find_login()
+
+
+@pytest.mark.parametrize("url", ["notaurl", "ftp://plant.example", "https://", "http://[", "http://plant.example"])
+def test_a_credential_is_sent_only_to_a_secure_address(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address must begin with https, or be that of this computer."""
+    monkeypatch.setenv("OI_KEY", "oik_1")
+    monkeypatch.setenv("OI_URL", url)
+    with pytest.raises(click.UsageError, match="https"):
+        find_login()
+    for own in ("http://127.0.0.1:7071", "http://localhost:7071", "http://[::1]:7071"):
+        monkeypatch.setenv("OI_URL", own)
+        assert find_login() == Login(own, key="oik_1")

@@ -1,0 +1,136 @@
+"""Requests of the client: tokens, repeated attempts and errors, over a fake wire."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from oi import ApiError, OverloadedError, SignInError, TooManyRequestsError, UnreachableError
+from oi._sync import transport as module
+from oi._sync.transport import Transport
+
+type Answer = httpx.Response | Exception
+
+
+class Wire:
+    """Fake service: issues tokens and answers from a list."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.requests: list[httpx.Request] = []
+        self.tokens = 0
+        self.expires = datetime.now(UTC) + timedelta(hours=1)
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request."""
+        if request.url.path == "/workspace/api/keys/jwt":
+            self.tokens += 1
+            return httpx.Response(200, json={"Token": f"token-{self.tokens}", "ExpiresAt": self.expires.isoformat()})
+        self.requests.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Record pauses instead of waiting."""
+    recorded: list[float] = []
+    monkeypatch.setattr(module, "sleep", recorded.append)
+    return recorded
+
+
+@contextmanager
+def connect(wire: Wire, **options: Any) -> Iterator[Transport]:
+    """Yield a transport over the fake wire."""
+    transport = Transport("http://service.example", **(options or {"key": "oik_1"}))
+    transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(wire.handle))
+    yield transport
+    transport.close()
+
+
+def refuse(status: int, **headers: str) -> httpx.Response:
+    """Build an error reply."""
+    problem = {"code": "CODE", "detail": "Reason.", "traceId": "t", "errors": [{"field": "f", "message": "m"}]}
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(status, json=problem, headers={"content-type": "application/problem+json", **headers})
+
+
+def test_one_attempt_if_the_caller_repeats(pauses: list[float]) -> None:
+    """With one attempt, the first failure is reported at once."""
+    wire = Wire(refuse(503))
+    with connect(wire, key="oik_1", max_attempts=1) as transport, pytest.raises(OverloadedError):
+        transport.request("GET", "/a")
+    assert pauses == []
+
+
+def test_one_token_serves_many_requests(pauses: list[float]) -> None:
+    """A token is requested once and renewed when it is about to expire or was refused."""
+    wire = Wire(*(httpx.Response(200) for _ in range(2)), refuse(401), httpx.Response(200), httpx.Response(200))
+    with connect(wire) as transport:
+        for _ in range(3):
+            transport.request("GET", "/a")
+        assert [each.headers["authorization"][-1] for each in wire.requests] == ["1", "1", "1", "2"]
+        wire.expires = datetime.now(UTC) + timedelta(seconds=59)
+        transport.get_token(renew=True)
+        transport.request("GET", "/a")
+    assert wire.tokens == 4
+    assert pauses == []
+
+
+def test_a_given_token_is_not_renewed(pauses: list[float]) -> None:
+    """A client with a token instead of a key reports that the token was refused."""
+    wire = Wire(refuse(401))
+    with connect(wire, token="jwt") as transport, pytest.raises(SignInError) as refused:
+        transport.request("GET", "/a")
+    assert (refused.value.code, refused.value.trace_id, refused.value.errors[0]["field"]) == ("CODE", "t", "f")
+    assert wire.tokens == len(pauses) == 0
+
+
+def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> None:
+    """A 429 and a 503 are repeated after Retry-After, a POST too, because the service did not perform it."""
+    wire = Wire(refuse(429, retry_after="7"), refuse(503, retry_after="2"), httpx.Response(202))
+    with connect(wire) as transport:
+        assert transport.request("POST", "/a", json={}).status_code == 202
+    assert pauses == [7.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "attempts", "kind"),
+    [
+        (lambda: refuse(503), 5, OverloadedError),
+        (lambda: refuse(429, retry_after="3600"), 1, TooManyRequestsError),
+        (lambda: refuse(400), 1, ApiError),
+        (lambda: httpx.Response(502, text="<html>"), 1, ApiError),
+        (lambda: httpx.ReadTimeout("late"), 1, UnreachableError),
+        (lambda: httpx.ConnectError("refused"), 5, UnreachableError),
+    ],
+)
+def test_attempts_end(pauses: list[float], answer: Callable[[], Answer], attempts: int, kind: type[ApiError]) -> None:
+    """A POST is not repeated if it may have been performed, nor after a long Retry-After, nor more than four times."""
+    wire = Wire(*(answer() for _ in range(attempts)))
+    with connect(wire) as transport, pytest.raises(kind):
+        transport.request("POST", "/a")
+    assert len(wire.requests) == attempts
+    assert len(pauses) == attempts - 1
+
+
+def test_an_append_is_repeated_under_one_key(pauses: list[float]) -> None:
+    """An append whose reply was lost is repeated with the same Idempotency-Key, another append has another key."""
+    wire = Wire(httpx.ReadError("lost"), httpx.Response(201), httpx.Response(201))
+    with connect(wire) as transport:
+        transport.request("POST", "/a", appends=True)
+        transport.request("POST", "/a", appends=True)
+    first, second, third = (each.headers["idempotency-key"] for each in wire.requests)
+    assert first == second != third
+    assert len(pauses) == 1
+
+
+def test_a_client_needs_exactly_one_credential() -> None:
+    """A client without a credential, or with two, is an error of the caller."""
+    for key, token in ((None, None), ("k", "t")):
+        with pytest.raises(ValueError, match="either key or token"):
+            Transport("http://service.example", key=key, token=token)

@@ -1,0 +1,48 @@
+"""Verification of webhook requests."""
+
+import base64
+from datetime import UTC, datetime
+
+import pytest
+from oi import WebhookError, verify_webhook
+from standardwebhooks import Webhook
+
+SECRET = f"whsec_{base64.b64encode(bytes(range(32))).decode()}"
+BODY = '{"type": "webhook.test", "data": {"text": "Kühlkreis"}}'
+NOW = 1_800_000_000
+
+
+def _sign(secret: str = SECRET, sent: int = NOW, body: str = BODY) -> dict[str, str]:
+    """Sign a body with the official library of Standard Webhooks."""
+    signature = Webhook(secret).sign("msg_1", datetime.fromtimestamp(sent, UTC), body)
+    return {"Webhook-Id": "msg_1", "Webhook-Timestamp": str(sent), "Webhook-Signature": f"v1,AAAA {signature}"}
+
+
+def test_genuine_requests_are_accepted() -> None:
+    """A request signed by the official library is accepted, also at the edge of five minutes."""
+    for sent in (NOW - 300, NOW + 300):
+        assert verify_webhook(_sign(sent=sent), BODY.encode(), SECRET, now=NOW)["type"] == "webhook.test"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "secret", "reason"),
+    [
+        (_sign(), BODY.replace("K", "k"), SECRET, "no signature"),
+        ({**_sign(), "Webhook-Signature": "v1,ä"}, BODY, SECRET, "no signature"),
+        (_sign(secret=SECRET.replace("A", "B")), BODY, SECRET, "no signature"),
+        ({**_sign(), "Webhook-Signature": "v2,AAAA"}, BODY, SECRET, "no signature"),
+        ({**_sign(), "Webhook-Id": "msg_2"}, BODY, SECRET, "no signature"),
+        (_sign(sent=NOW - 301), BODY, SECRET, "five minutes"),
+        (_sign(sent=NOW + 301), BODY, SECRET, "five minutes"),
+        ({**_sign(), "Webhook-Timestamp": "soon"}, BODY, SECRET, "number of seconds"),
+        ({}, BODY, SECRET, "webhook-id"),
+        (_sign(), BODY, "whsec_?", "base64"),
+        (_sign(), BODY, "", "24 bytes"),
+        (_sign(), BODY, "whsec_", "24 bytes"),
+        (_sign("whsec_YQ=="), BODY, "whsec_YQ==", "24 bytes"),
+    ],
+)
+def test_other_requests_are_rejected(headers: dict[str, str], body: str, secret: str, reason: str) -> None:
+    """A changed, old, unsigned or wrongly addressed request is rejected with the reason."""
+    with pytest.raises(WebhookError, match=reason):
+        verify_webhook(headers, body, secret, now=NOW)

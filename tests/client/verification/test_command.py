@@ -1,0 +1,370 @@
+"""Command line of the offline verifier."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from oi.verification.command import main
+
+from shared.backends.embedded.key_files import rotate_key
+from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
+from shared.provenance.ports import Filters
+from shared.provenance.queries import export_records
+from shared.provenance.records import draft_event, seal_record
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, event, open_ledger
+
+ROOT = Path(__file__).parents[3]
+OPTIONS = ["--workspace", WORKSPACE, "--target", "PlatformConfig"]
+ALLOWED = {"oi", "cryptography", "rfc8785", "_cffi_backend"}
+TOKEN = "secret-token"
+UNCHECKED = "compared with no checkpoint: records cut off at the end cannot be noticed"
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    """Two chains, exported as ``export.json`` and ``batch.json``."""
+    async with open_ledger(tmp_path) as opened:
+        for chain, name in ((PLATFORM, "export.json"), (BATCH, "batch.json")):
+            await opened.fill(chain, 5)
+            (tmp_path / name).write_bytes((await export_records(opened.store, chain, Filters())).to_json_array())
+        yield opened
+
+
+@pytest.mark.usefixtures("ledger")
+def test_only_three_libraries_are_imported(tmp_path: Path) -> None:
+    """The command imports only cryptography and rfc8785 besides the standard library."""
+    program = (
+        "import sys; from oi.verification.command import main; status = main(sys.argv[1:]); "
+        "names = {name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names); "
+        "print(sorted(name for name in names if not name.startswith('_'))); sys.exit(status)"
+    )
+    command = [sys.executable, "-S", "-c", program, str(tmp_path / "export.json"), *OPTIONS]
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{ROOT}/client/src:{packages}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    sound, loaded = done.stdout.splitlines()
+    assert (done.returncode, sound) == (0, f"sound: 5 records, {UNCHECKED}")
+    assert set(json.loads(loaded.replace("'", '"'))) - {"sitecustomize", "usercustomize"} <= ALLOWED
+
+
+async def test_no_other_package_is_required(ledger: Ledger, tmp_path: Path) -> None:
+    """A folder with only the two libraries and the provenance package verifies an export against its checkpoint."""
+    made = await ledger.checkpoints.create(PLATFORM)
+    assert made is not None
+    (tmp_path / "note").write_bytes(made.note)
+    (tmp_path / "key").write_text(str(await ledger.checkpoints.load_verifier_key()))
+    alone = _create_isolated_folder(tmp_path / "alone")
+    command = [sys.executable, "-S", "-m", "oi.verification", str(tmp_path / "export.json"), *OPTIONS]
+    command += ["--key", str(tmp_path / "key"), "--checkpoint", str(tmp_path / "note")]
+    done = await asyncio.to_thread(
+        subprocess.run, command, cwd=alone, env={"PYTHONPATH": str(alone)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "sound: 5 records, checkpoint of 5 agrees\n"), done.stderr
+    probe = [sys.executable, "-S", "-c", "import pydantic"]
+    other = await asyncio.to_thread(subprocess.run, probe, cwd=alone, env={"PYTHONPATH": str(alone)}, check=False)
+    assert other.returncode == 1
+
+
+def _create_isolated_folder(folder: Path) -> Path:
+    """Create a folder with only the verifier and its two libraries."""
+    folder.mkdir()
+    (folder / "oi").symlink_to(ROOT / "client" / "src" / "oi")
+    packages = Path(next(path for path in sys.path if path.endswith("site-packages")))
+    for package in (*packages.glob("_cffi_backend*"), packages / "cryptography", packages / "rfc8785"):
+        (folder / package.name).symlink_to(package)
+    return folder
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A chain is valid under its own scope only."""
+    options = ["--workspace", WORKSPACE, "--target", "DomainEvents", "--scope"]
+    assert main([str(tmp_path / "batch.json"), *options, BATCH.scope_key]) == 0
+    assert main([str(tmp_path / "batch.json"), *options, "batch/8"]) == 1
+    assert "broken at 000000000001: 000000000001 does not link to the genesis hash" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"a":1,"a":2}]', "[NaN", '"x"', "[" * 100_000])
+def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is not an export causes exit status 2 without a verdict."""
+    (tmp_path / "bad.json").write_text(content)
+    assert main([str(tmp_path / "bad.json"), *OPTIONS]) == 2
+    assert capsys.readouterr().err.startswith("cannot tell: ")
+
+
+@pytest.mark.usefixtures("ledger")
+def test_unusable_files_and_keys_have_no_verdict(tmp_path: Path) -> None:
+    """A missing file, an invalid key and incomplete options cause exit status 2."""
+    file = str(tmp_path / "export.json")
+    assert main([str(tmp_path / "none.json"), *OPTIONS]) == 2
+    assert main([file, *OPTIONS, "--key", "x"]) == 2
+    assert main([file, *OPTIONS, "--checkpoint", file]) == 2
+    assert main([file, *OPTIONS, "--key", "x", "--checkpoint", file]) == 2
+
+
+async def test_a_checkpoint_of_another_key_is_rejected(ledger: Ledger, tmp_path: Path) -> None:
+    """A note of another key is rejected."""
+    made = await ledger.checkpoints.create(PLATFORM)
+    assert made is not None
+    (tmp_path / "note").write_bytes(made.note)
+    async with open_ledger(tmp_path / "second") as second:
+        key = str(await second.checkpoints.load_verifier_key())
+    options = [*OPTIONS, "--key", key, "--checkpoint", str(tmp_path / "note")]
+    assert main([str(tmp_path / "export.json"), *options]) == 1
+
+
+class _Service(BaseHTTPRequestHandler):
+    records: dict[int, dict[str, Any]]
+    note: object
+    refusal: int
+
+    def do_GET(self) -> None:
+        query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        if self.headers["Authorization"] != f"Bearer {TOKEN}":
+            self.send_error(401)
+            return
+        if urlsplit(self.path).path.endswith("/checkpoint"):
+            self._give_note()
+            return
+        window = range(int(query["fromSequence"]), int(query.get("toSequence", "1000000000000")) + 1)
+        found = [record for place, record in self.records.items() if place in window]
+        # Two records per page, like pages that are limited by their size.
+        body = json.dumps(found[::-1][:2]).encode()
+        self.send_response(200)
+        self.send_header("x-provenance-has-more", "true" if len(found) > 2 else "false")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _give_note(self) -> None:
+        if self.refusal:
+            self.send_error(self.refusal)
+            return
+        body = json.dumps({"signedNote": self.note}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Suppress the log."""
+
+
+@pytest.fixture
+def address(tmp_path: Path, ledger: Ledger) -> Iterator[str]:
+    """A service that returns records of the first chain."""
+    _Service.records = dict(enumerate(json.loads((ledger.folder / "export.json").read_text()), start=1))
+    _Service.note, _Service.refusal = None, 404
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_fetch_writes_a_chain_into_one_export(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Truncated pages are completed, and the file verifies."""
+    out = str(tmp_path / "fetched.json")
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", out]) == 0
+    assert main([out, *OPTIONS]) == 0
+    assert "sound: 5 records" in capsys.readouterr().out
+
+
+def test_fetch_reports_errors(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing token, a rejection, an unreachable service and an invalid address cause exit status 2, no file."""
+    out = tmp_path / "fetched.json"
+    monkeypatch.delenv("OI_TOKEN", raising=False)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 2
+    monkeypatch.setenv("OI_TOKEN", "wrong")
+    for url in (address, "http://127.0.0.1:1", "file:///etc"):
+        assert main(["fetch", url, "--target", "PlatformConfig", "--out", str(out)]) == 2
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("said", ["000000000001", "999999999999", 5, None])
+@pytest.mark.parametrize("place", [1, 5])
+def test_fetch_ignores_record_ids(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, place: int, said: object
+) -> None:
+    """The RecordIDs of records do not affect the download."""
+    _Service.records[place] |= {"RecordID": said}
+    sound = said == format_record_id(place)
+    out = tmp_path / "fetched.json"
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 0
+    assert len(json.loads(out.read_text())) == 5
+    assert main([str(out), *OPTIONS]) == (0 if sound else 1)
+
+
+def test_fetch_continues_after_a_gap(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records after a long gap are fetched, so that the verifier can report the gap."""
+    _Service.records[LAST_SEQUENCE] = _Service.records.pop(4)
+    out = tmp_path / "fetched.json"
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 0
+    assert [record["RecordID"][-1] for record in json.loads(out.read_text())] == ["1", "2", "3", "5", "4"]
+    assert main([str(out), *OPTIONS]) == 1
+
+
+def test_fetch_does_not_print_tokens(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A token with invalid characters is rejected without printing it."""
+    monkeypatch.setenv("OI_TOKEN", f"{TOKEN}\n")
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(tmp_path / "fetched.json")]) == 2
+    assert TOKEN not in capsys.readouterr().err
+
+
+async def test_a_future_time_is_reported(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A last record in the future is valid, with a warning that names its time."""
+    file = tmp_path / "export.json"
+    assert main([str(file), *OPTIONS]) == 0
+    assert capsys.readouterr().err == ""
+    tip = await ledger.store.read_tip(PLATFORM)
+    made = seal_record(draft_event("u", event(6)), 6, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    await ledger.store.append(PLATFORM, [made], tip)
+    file.write_bytes((await export_records(ledger.store, PLATFORM, Filters())).to_json_array())
+    assert main([str(file), *OPTIONS]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"sound: 6 records, {UNCHECKED}\n"
+    assert said.err.startswith("note: the last record's time, 2999-01-01T00:00:00.000000Z, is ahead")
+
+
+@pytest.mark.usefixtures("ledger")
+def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unexpected errors cause exit status 2, since 1 means that the chain is broken."""
+    assert main([str(tmp_path / "batch.json"), *OPTIONS[:3], "DomainEvents", "--scope", "\udcff"]) == 2
+    assert capsys.readouterr().err.startswith("cannot tell: ")
+
+
+@pytest.fixture
+async def fetched(
+    ledger: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[str], list[str]]:
+    """A fetched chain with its newest checkpoint, and the commands to fetch and to verify it."""
+    made = await ledger.checkpoints.create(PLATFORM)
+    assert made is not None
+    _Service.note, _Service.refusal = made.note.decode(), 0
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    out = str(tmp_path / "fetched.json")
+    fetch = ["fetch", address, "--target", "PlatformConfig", "--out", out]
+    assert main(fetch) == 0
+    return fetch, [out, *OPTIONS, "--key", str(await ledger.checkpoints.load_verifier_key())]
+
+
+def test_the_saved_checkpoint_is_used_by_default(
+    tmp_path: Path, fetched: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The saved checkpoint is used by default: a truncated and a rewritten chain are found."""
+    _, verify = fetched
+    out = tmp_path / "fetched.json"
+    assert (tmp_path / "fetched.json.checkpoint").read_text() == _Service.note
+    assert main(verify) == 0
+    assert "sound: 5 records, checkpoint of 5 agrees" in capsys.readouterr().out
+    records = json.loads(out.read_text())
+    out.write_text(json.dumps(records[:3]))
+    assert main(verify) == 1
+    assert "000000000004 is missing" in capsys.readouterr().out
+    assert main(verify[:-2]) == 0
+
+
+async def test_a_chain_rewritten_after_it_was_signed_is_found(
+    fetched: tuple[list[str], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A consistently rewritten chain is valid by itself but differs from its checkpoint."""
+    _, verify = fetched
+    async with open_ledger(tmp_path / "second") as second:
+        await second.fill(PLATFORM, 5)
+        (tmp_path / "fetched.json").write_bytes(
+            (await export_records(second.store, PLATFORM, Filters())).to_json_array()
+        )
+    assert main(verify[:-2]) == 0
+    assert main(verify) == 1
+    assert "the checkpoint was signed for other records than these" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_missing_checkpoint_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a checkpoint the error names its expected path."""
+    key = (ROOT / "tests" / "vectors" / "proofs.json").read_text()
+    assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", json.loads(key)["verifierKey"]]) == 2
+    error = capsys.readouterr().err
+    assert f"there is no signed checkpoint at {tmp_path}/export.json.checkpoint" in error
+
+
+@pytest.mark.parametrize("refusal", [404, 409])
+async def test_a_saved_checkpoint_is_only_replaced_by_a_newer_one(
+    ledger: Ledger, fetched: tuple[list[str], list[str]], refusal: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A saved checkpoint is only replaced by a newer one."""
+    fetch, verify = fetched
+    newest = str(_Service.note)
+    _Service.refusal = refusal
+    assert main(fetch) == 0
+    assert "the existing checkpoint in" in capsys.readouterr().out
+    assert main(verify) == 0
+    _Service.refusal, _Service.note = 0, newest.replace("\n5\n", "\n4\n")
+    assert main(fetch) == 0
+    assert "still has the one of 5" in capsys.readouterr().out
+    assert main(verify) == 0
+    await ledger.fill(PLATFORM, 2)
+    made = await ledger.checkpoints.create(PLATFORM)
+    assert made is not None
+    _Service.note = made.note.decode()
+    _Service.records = dict(
+        enumerate(json.loads((await export_records(ledger.store, PLATFORM, Filters())).to_json_array()), 1)
+    )
+    assert main(fetch) == 0
+    assert main(verify) == 0
+    assert "checkpoint of 7 agrees" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("note", [None, 5, "", "text", "origin\nx\nroot\n\n", "origin\n5\n"])
+def test_an_invalid_checkpoint_is_not_saved(
+    fetched: tuple[list[str], list[str]], note: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An invalid checkpoint is not saved, and neither is its chain."""
+    fetch, verify = fetched
+    _Service.note = note
+    assert main(fetch) == 2
+    assert "is not a checkpoint" in capsys.readouterr().err
+    assert main(verify) == 0
+
+
+async def test_notes_of_retired_keys_verify(
+    ledger: Ledger, fetched: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    """A note of a retired key verifies with the key's published line."""
+    _, verify = fetched
+    rotate_key(tmp_path / "checkpoint-key.pem")
+    new = str(await ledger.checkpoints.load_verifier_key())
+    assert main([*verify[:-1], new]) == 1
+    (tmp_path / "keys").write_text(f"{new}\n{verify[-1]}\n")
+    assert main([*verify[:-1], str(tmp_path / "keys")]) == 0
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_missing_key_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """If the option --key is neither a file nor a key, the message says so and names it."""
+    missing = str(tmp_path / "missing.key")
+    assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", missing, "--checkpoint", "x"]) == 2
+    assert f"--key {missing!r} is neither an existing file nor a verifier key" in capsys.readouterr().err

@@ -1,0 +1,44 @@
+"""The rules of records that the verifier and the service share."""
+
+import ast
+
+from tests.service.local_service import ROOT
+
+
+def read_code(path: str) -> str:
+    """Return the code of a module without its texts for readers."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.__dict__["body"] = [each for each in body if not is_text(each)]
+    return ast.unparse(tree)
+
+
+def is_text(node: ast.AST) -> bool:
+    """Return whether a statement is a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def test_the_rules_are_those_of_the_service() -> None:
+    """The client cannot import the service, so its copy of the rules of records has the same code."""
+    copy = read_code("client/src/oi/verification/hash_rule.py")
+    assert copy == read_code("shared/provenance/hash_rule.py")
+    assert "def compute_genesis_hash" in copy
+
+
+def test_the_tree_is_that_of_the_service() -> None:
+    """Each function and class of the client's Merkle tree that the service has too has the same code."""
+    copied, own = (
+        read_definitions("client/src/oi/verification/merkle.py"),
+        read_definitions("shared/provenance/merkle.py"),
+    )
+    shared_names = copied.keys() & own.keys()
+    assert "CompactRange" in shared_names
+    assert {name: copied[name] for name in shared_names} == {name: own[name] for name in shared_names}
+
+
+def read_definitions(path: str) -> dict[str, str]:
+    """Return the code of each function and class of a module, by name."""
+    definitions = (ast.FunctionDef, ast.ClassDef)
+    return {node.name: ast.unparse(node) for node in ast.parse(read_code(path)).body if isinstance(node, definitions)}

@@ -1,0 +1,199 @@
+"""Verification of receipts and of sets of keys by the client."""
+
+import base64
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cbor2
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from oi.verification.command import main
+from oi.verification.key_sets import parse_keys
+from oi.verification.notes import VerifierKey, find_signer, open_checkpoint
+from oi.verification.receipts import ReceiptError, UnknownKeyError, parse_receipt, verify_record
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+RECEIPTS = json.loads((VECTORS / "receipts.json").read_text(encoding="utf-8"))
+CHAIN = json.loads((VECTORS / "proofs.json").read_text(encoding="utf-8"))
+RECORDS = CHAIN["records"]
+LINE, KEY_SET, JWKS = CHAIN["verifierKey"], bytes.fromhex(RECEIPTS["coseKeySet"]), RECEIPTS["jwks"]
+KEYS = parse_keys(KEY_SET)
+SECOND = next(each for each in RECEIPTS["inclusion"] if (each["sequence"], each["size"]) == (2, 5))
+GOOD = bytes.fromhex(SECOND["receipt"])
+
+
+def test_all_receipts_of_the_vectors_are_valid() -> None:
+    """Each record has a valid receipt for each checkpoint, which states its chain, its place and its issuer."""
+    for each in RECEIPTS["inclusion"]:
+        receipt = parse_receipt(bytes.fromhex(each["receipt"]))
+        verify_record(receipt, RECORDS[each["sequence"] - 1], KEYS)
+        assert (receipt.record_id, receipt.size) == (f"{each['sequence']:012d}", each["size"])
+        assert (receipt.issuer, receipt.subject) == (RECEIPTS["issuer"], CHAIN["checkpoints"][0]["origin"])
+
+
+@pytest.mark.parametrize("case", RECEIPTS["invalid"], ids=lambda case: str(case["reason"]))
+def test_invalid_receipts_of_the_vectors_are_rejected(case: dict[str, str]) -> None:
+    """Each malformed or forged receipt of the vectors is rejected with a reason."""
+    [record] = [each for each in RECORDS if each["Hash"] == case["hash"]]
+    with pytest.raises(ReceiptError):
+        verify_record(parse_receipt(bytes.fromhex(case["receipt"])), record, KEYS)
+
+
+def encode(proof: Any, *, proofs: int = 1) -> bytes:
+    """Return the receipt with another proof."""
+    message = cbor2.loads(GOOD)
+    protected, _, _, signature = message.value
+    unprotected = {396: {-1: [cbor2.dumps(proof)] * proofs}}
+    return cbor2.dumps(cbor2.CBORTag(18, [protected, unprotected, None, signature]))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (encode([5, 1, [b"\0" * 32] * 10_000]), "more than 65536 bytes"),
+        (encode([5, 1, [b"\0" * 32] * 64]), "at most 63 hashes"),
+        (encode([5, 1, [b"\0" * 32] * 4]), "too many hashes"),
+        (encode([5, 1, []]), "too few hashes"),
+        (encode([5, 1, []], proofs=10), "array of 1 items"),
+        (encode([5, True, []]), "must have a tree size"),
+        (encode([5.0, 1, []]), "must have a tree size"),
+        (GOOD.replace(b"\xd2\x84", b"\xd2\x9f", 1) + b"\xff", "preferred form"),
+        (GOOD + b"\0", "bytes follow"),
+        (b"\xd1" + GOOD[1:], "tag 18"),
+        (b"\x81" * 5_000, "not CBOR"),
+        (b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff", "not CBOR"),
+        (bytes.fromhex(RECEIPTS["growth"][0]["receipt"]), "the growth of a chain"),
+    ],
+)
+def test_malformed_receipts_are_named(content: bytes, reason: str) -> None:
+    """The message about a malformed receipt says which rule it breaks."""
+    with pytest.raises(ReceiptError, match=reason):
+        verify_record(parse_receipt(content), RECORDS[1], KEYS)
+
+
+def test_a_changed_record_is_rejected() -> None:
+    """A record whose content or Hash was changed, and another record, do not match."""
+    receipt, record = parse_receipt(GOOD), RECORDS[1]
+    for changed, reason in (
+        ({**record, "EntityID": "other"}, "digest"),
+        ({**record, "Hash": "0" * 64}, "digest"),
+        ({"Hash": 5}, "digest"),
+        (RECORDS[2], "not for 000000000003"),
+    ):
+        with pytest.raises(ReceiptError, match=reason):
+            verify_record(receipt, changed, KEYS)
+
+
+def test_another_key_is_named() -> None:
+    """A key with another id is unknown; a key with the id of the signer but other numbers is rejected when parsed."""
+    with pytest.raises(UnknownKeyError, match=KEYS[0].key_id.hex()):
+        verify_record(parse_receipt(GOOD), RECORDS[1], [])
+    [key] = cbor2.loads(KEY_SET)
+    other = ec.derive_private_key(7, ec.SECP256R1()).public_key().public_numbers()
+    forged = {**key, -2: other.x.to_bytes(32), -3: other.y.to_bytes(32)}
+    with pytest.raises(ValueError, match="does not match"):
+        parse_keys(cbor2.dumps([forged]))
+
+
+def test_the_three_forms_of_keys_are_equal() -> None:
+    """Lines, COSE_KeySet and JWK set give the same key; keys of a set verify checkpoints under any name."""
+    for content in (LINE.encode(), f"{LINE}\n{LINE}\n".encode(), KEY_SET, json.dumps(JWKS).encode()):
+        assert {key.spki for key in parse_keys(content)} == {VerifierKey.parse(LINE).spki}
+    newest = CHAIN["checkpoints"][-1]
+    note = newest["signedNote"].encode()
+    signer = find_signer(note, KEYS)
+    assert signer is not None
+    assert open_checkpoint(note, signer, newest["origin"]).size == newest["size"]
+
+
+def change_jwk(**members: Any) -> bytes:
+    """Return the JWK set with changed members of its key."""
+    return json.dumps({"keys": [{**JWKS["keys"][0], **members}]}).encode()
+
+
+def change_cose(changes: dict[int, Any]) -> bytes:
+    """Return the COSE_KeySet with changed members of its key."""
+    return cbor2.dumps([{**cbor2.loads(KEY_SET)[0], **changes}])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"{}", b'{"keys": []}', b'{"keys": [1]}', b"\x80", b"\x81\x01", b"\xff", b"name+id+key"),
+        *(KEY_SET + b"\0", KEY_SET[:-1], b"\x9f" + KEY_SET[1:] + b"\xff"),
+        *(change_jwk(crv="P-384"), change_jwk(x="!"), change_jwk(kid="zz"), change_jwk(y=None), change_jwk(kty="OKP")),
+        *(change_cose({-1: 2}), change_cose({1: 1}), change_cose({3: -8}), change_cose({-2: b"\0" * 31})),
+        *(change_cose({-3: b"\0" * 32}), change_cose({2: b"\0" * 4}), change_cose({-3: True})),
+    ],
+)
+def test_invalid_keys_are_rejected(content: bytes) -> None:
+    """Keys of another curve, type or algorithm, and keys that are malformed or have another id, are rejected."""
+    with pytest.raises(ValueError, match=r"\w"):
+        parse_keys(content)
+
+
+def run(tmp_path: Path, receipt: bytes, record: object, key: bytes = KEY_SET, *options: str) -> int:
+    """Run the command with files, and return its exit status."""
+    contents = {"receipt": receipt, "record": json.dumps(record).encode(), "key": key}
+    arguments: list[str] = []
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        arguments += [f"--{name}", str(tmp_path / name)]
+    return main([*arguments, *options])
+
+
+def test_the_command_verifies_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit status is 0 for a record, alone or in an export, with keys in each form."""
+    for record, key in ((RECORDS[1], KEY_SET), (RECORDS, LINE.encode()), ([RECORDS[1]], json.dumps(JWKS).encode())):
+        assert run(tmp_path, GOOD, record, key) == 0
+        assert "sound: 000000000002 of 5 records is in oi-provenance/plant-a/DomainEvents/" in capsys.readouterr().out
+    named = ("--workspace", "plant-a", "--target", "DomainEvents", "--scope", CHAIN["scopeKey"])
+    assert run(tmp_path, GOOD, RECORDS[1], KEY_SET, *named) == 0
+    for part in (named[:2], named[2:4], named[4:], named[2:], (*named[:2], *named[4:])):
+        assert run(tmp_path, GOOD, RECORDS[1], KEY_SET, *part) == 0
+
+
+def test_the_command_names_what_does_not_match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit status is 1 for another record, receipt, key or chain, and the output names the difference."""
+    other = ec.derive_private_key(7, ec.SECP256R1()).public_key()
+    numbers = other.public_numbers()
+    spki = VerifierKey.parse(LINE).spki[:-64] + numbers.x.to_bytes(32) + numbers.y.to_bytes(32)
+    cases: Sequence[tuple[bytes, object, bytes, tuple[str, ...], str]] = (
+        (GOOD, RECORDS[2], KEY_SET, (), "not for 000000000003"),
+        (GOOD, {**RECORDS[1], "UserID": "x"}, KEY_SET, (), "digest"),
+        (GOOD[:-1] + b"\0", RECORDS[1], KEY_SET, (), "signature"),
+        (b"", RECORDS[1], KEY_SET, (), "not CBOR"),
+        (GOOD, RECORDS[1], str(VerifierKey("other", spki)).encode(), (), "broken at the key: no given key has the id"),
+        (GOOD, RECORDS[1], KEY_SET, ("--workspace", "plant-b"), "not to the workspace oi-provenance/plant-b"),
+        (GOOD, RECORDS[1], KEY_SET, ("--workspace", "plant"), "not to the workspace oi-provenance/plant"),
+        (GOOD, RECORDS[1], KEY_SET, ("--target", "AccessControl"), "not to the target AccessControl"),
+        (GOOD, RECORDS[1], KEY_SET, ("--scope", "x"), "not to the scope x"),
+        (GOOD, RECORDS[1], KEY_SET, ("--workspace", "plant-a", "--target", "DomainEvents", "--scope", "x"), "not to"),
+    )
+    for receipt, record, key, options, reason in cases:
+        assert run(tmp_path, receipt, record, key, *options) == 1
+        assert reason in capsys.readouterr().out
+
+
+def test_the_command_needs_all_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit status is 2 if a file is missing or unreadable, or an option is missing or contradicts another."""
+    for record, key in (([], KEY_SET), ("text", KEY_SET), (RECORDS[1], b"\x80")):
+        assert run(tmp_path, GOOD, record, key) == 2
+    options = ["--receipt", str(tmp_path / "receipt"), "--record", str(tmp_path / "record")]
+    whole = [*options, "--key", LINE]
+    for arguments in (options[:2], options[2:], options, [*whole, "export.json"], [*whole, "--checkpoint", "note"], []):
+        with pytest.raises(SystemExit) as raised:
+            main(arguments)
+        assert raised.value.code == 2
+    assert main([*options[:1], str(tmp_path / "missing"), *whole[2:]]) == 2
+    assert "required" in capsys.readouterr().err
+
+
+def test_a_jwk_without_padding_is_read() -> None:
+    """Coordinates of a JWK are base64url without padding; the standard alphabet is rejected."""
+    x = base64.urlsafe_b64decode(JWKS["keys"][0]["x"] + "=")
+    assert KEYS[0].parse_public_key().public_numbers().x == int.from_bytes(x)
+    with pytest.raises(ValueError, match="coordinate"):
+        parse_keys(change_jwk(x="+" * 43))

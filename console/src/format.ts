@@ -1,23 +1,41 @@
+import { getZone, type Zone } from "@/shell/timeZone.ts";
+
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 /** Larger whole numbers are not exact in JavaScript. */
 const LARGE = 1e15;
 const WHOLE = new Intl.NumberFormat("en");
 
-/** Formats an instant in the reader's time zone: 2026-11-21 14:03:09; returns other text unchanged. */
-export function formatLocalTime(at: string, precise = false): string {
+/** Formats an instant in the zone of the page: 2026-11-21 14:03:09; returns other text unchanged. */
+export function formatTime(at: string | number, precise = false, zone: Zone = getZone()): string {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) {
-    return at;
+    return String(at);
   }
-  const two = (value: number) => String(value).padStart(2, "0");
-  const day = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
-  const clock = `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
-  return precise ? `${day} ${clock}.${String(time.getMilliseconds()).padStart(3, "0")}` : `${day} ${clock}`;
+  const [day, clock] = zone === "utc" ? time.toISOString().split("T") : [formatLocalDay(time), formatLocalClock(time)];
+  return `${day} ${clock?.slice(0, precise ? 12 : 8)}`;
+}
+
+function formatLocalDay(time: Date): string {
+  return [time.getFullYear(), time.getMonth() + 1, time.getDate()].map(toTwoDigits).join("-");
+}
+
+function formatLocalClock(time: Date): string {
+  const clock = [time.getHours(), time.getMinutes(), time.getSeconds()].map(toTwoDigits).join(":");
+  return `${clock}.${String(time.getMilliseconds()).padStart(3, "0")}`;
+}
+
+function toTwoDigits(value: number): string {
+  return String(value).padStart(2, "0");
 }
 
 /** 12,345 */
 export function formatCount(value: number): string {
   return WHOLE.format(value === 0 ? 0 : value);
+}
+
+/** Formats a number of things: `1 record`, `12,345 records`. */
+export function formatQuantity(value: number, noun: string): string {
+  return `${formatCount(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
 
 /** Formats a measured value in few digits, with an exponent if it is very large or small. */

@@ -3,13 +3,17 @@ import "@/styles/tokens.css";
 import "@/styles/base.css";
 import type { ApiError } from "@/api/problem.ts";
 import { showToast } from "@/components/toasts.ts";
-import { takeEntraReply } from "@/session/entra.ts";
+import { type EntraReply, takeEntraReply } from "@/session/entra.ts";
+import { offerReply } from "@/session/entraTab.ts";
 import { session } from "@/session/index.ts";
 import { takeCode } from "@/session/link.ts";
+import { rememberConsent } from "@/session/pendingConsent.ts";
 import { App } from "@/shell/App.tsx";
 import { startTheme } from "@/shell/theme.ts";
+import { continueSignature } from "@/signing/entraReturn.ts";
 
 startTheme();
+rememberConsent(window.location.hash);
 start();
 // A sign-in link pasted into an open console changes only the part of the address after the #.
 window.addEventListener("hashchange", () => {
@@ -26,10 +30,21 @@ if (root) {
 function start(): void {
   const reply = takeEntraReply();
   const code = takeCode();
-  if (reply) {
-    void describeRefusal(session.signInWithEntra(reply));
+  if (reply && !reply.pending) {
+    void handOver(reply);
+  } else if (reply) {
+    void describeRefusal(reply.pending?.signs ? continueSignature(reply) : session.signInWithEntra(reply));
   } else {
     void (code === undefined ? session.restore() : describeRefusal(session.signInWithCode(code)));
+  }
+}
+
+/** Gives a reply to the tab that began the sign-in, and closes this one; signs in here, which fails, without such a tab. */
+async function handOver(reply: EntraReply): Promise<void> {
+  if (await offerReply(reply)) {
+    window.close();
+  } else {
+    await describeRefusal(session.signInWithEntra(reply));
   }
 }
 

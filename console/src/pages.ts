@@ -1,6 +1,11 @@
 import type { ComponentType } from "preact";
 import type { IconName } from "@/components/Icon.tsx";
+import { AlertBadge } from "@/pages/alerts/AlertBadge.tsx";
+import { ConnectionBadge } from "@/pages/connections/ConnectionBadge.tsx";
+import { InboxBadge } from "@/pages/inbox/InboxBadge.tsx";
+import { ChainBadge } from "@/pages/scopes/ChainBadge.tsx";
 import { hasRights, type Right } from "@/session/rights.ts";
+import type { ZoneArea } from "@/shell/timeZone.ts";
 import type { PageProps } from "./pageProps.ts";
 
 /** A page of the console; its module exports its component as `default`. */
@@ -8,17 +13,38 @@ export interface PageEntry {
   /** First segment of its address. */
   path: string;
   title: string;
-  group: "Plant" | "Proof" | "Access";
+  group: "Home" | "Plant" | "Proof" | "Administration" | "Access";
   icon: IconName;
   /** Rights that are all required for the page. */
   rights: readonly Right[];
   /** Rights of which one is required, too. */
   anyRight?: readonly Right[];
+  /** The area whose time zone the page shows; the default is `plant`. */
+  zoneArea?: ZoneArea;
+  /** True for a page without a link in the navigation. */
+  unlisted?: true;
+  /** A count next to its title. */
+  badge?: ComponentType;
   load: () => Promise<{ default: ComponentType<PageProps> }>;
 }
 
 /** Every page, in the order of the navigation. */
 export const PAGES: readonly PageEntry[] = [
+  {
+    path: "inbox",
+    title: "Inbox",
+    group: "Home",
+    icon: "inbox",
+    rights: [],
+    anyRight: [
+      "Workspace.Catalog.Read",
+      "Workspace.Amendment.Read",
+      "Workspace.Alert.Read",
+      "Workspace.Provenance.Read",
+    ],
+    badge: InboxBadge,
+    load: () => import("@/pages/inbox/Inbox.tsx"),
+  },
   {
     path: "overview",
     title: "Overview",
@@ -27,6 +53,15 @@ export const PAGES: readonly PageEntry[] = [
     rights: [],
     anyRight: ["Workspace.Catalog.Read", "Workspace.LiveStream.Read"],
     load: () => import("@/pages/overview/Overview.tsx"),
+  },
+  {
+    path: "alerts",
+    title: "Alerts",
+    group: "Plant",
+    icon: "bell",
+    rights: ["Workspace.Alert.Read"],
+    badge: AlertBadge,
+    load: () => import("@/pages/alerts/Alerts.tsx"),
   },
   {
     path: "queries",
@@ -51,6 +86,14 @@ export const PAGES: readonly PageEntry[] = [
     load: () => import("@/pages/downloads/Downloads.tsx"),
   },
   {
+    path: "imports",
+    title: "Imports",
+    group: "Plant",
+    icon: "up",
+    rights: ["Workspace.Telemetry.Import"],
+    load: () => import("@/pages/imports/Imports.tsx"),
+  },
+  {
     path: "data",
     title: "Data",
     group: "Plant",
@@ -65,7 +108,18 @@ export const PAGES: readonly PageEntry[] = [
     group: "Proof",
     icon: "chain",
     rights: ["Workspace.Provenance.Read"],
+    zoneArea: "audit",
     load: () => import("@/pages/audit/Audit.tsx"),
+  },
+  {
+    path: "scopes",
+    title: "Audit scopes",
+    group: "Proof",
+    icon: "list",
+    rights: ["Workspace.Provenance.Read"],
+    zoneArea: "audit",
+    badge: ChainBadge,
+    load: () => import("@/pages/scopes/Scopes.tsx"),
   },
   {
     path: "amendments",
@@ -74,6 +128,63 @@ export const PAGES: readonly PageEntry[] = [
     icon: "pencil",
     rights: ["Workspace.Amendment.Read"],
     load: () => import("@/pages/amendments/Amendments.tsx"),
+  },
+  {
+    path: "team",
+    title: "Team",
+    group: "Administration",
+    icon: "people",
+    rights: ["Workspace.Team.Read"],
+    load: () => import("@/pages/team/Team.tsx"),
+  },
+  {
+    path: "connections",
+    title: "Connections",
+    group: "Administration",
+    icon: "plug",
+    rights: ["Workspace.Catalog.Read"],
+    badge: ConnectionBadge,
+    load: () => import("@/pages/connections/Connections.tsx"),
+  },
+  {
+    path: "surfaces",
+    title: "Surfaces",
+    group: "Administration",
+    icon: "layers",
+    rights: ["Workspace.Catalog.Read"],
+    load: () => import("@/pages/surfaces/Surfaces.tsx"),
+  },
+  {
+    path: "tables",
+    title: "Tables",
+    group: "Administration",
+    icon: "table",
+    rights: ["Workspace.DataStore.Read"],
+    load: () => import("@/pages/tables/Tables.tsx"),
+  },
+  {
+    path: "webhooks",
+    title: "Webhooks",
+    group: "Administration",
+    icon: "send",
+    rights: ["Workspace.Webhook.Manage"],
+    load: () => import("@/pages/webhooks/Webhooks.tsx"),
+  },
+  {
+    path: "policies",
+    title: "Policies",
+    group: "Administration",
+    icon: "shield",
+    rights: ["Workspace.Catalog.Read"],
+    load: () => import("@/pages/policies/Policies.tsx"),
+  },
+  {
+    path: "document",
+    title: "Workspace document",
+    group: "Administration",
+    icon: "document",
+    rights: ["Workspace.Catalog.Read", "Workspace.Team.Read"],
+    load: () => import("@/pages/document/WorkspaceDocument.tsx"),
   },
   {
     path: "keys",
@@ -90,6 +201,15 @@ export const PAGES: readonly PageEntry[] = [
     icon: "code",
     rights: [],
     load: () => import("@/pages/developers/Developers.tsx"),
+  },
+  {
+    path: "consent",
+    title: "Allow an application",
+    group: "Access",
+    icon: "key",
+    rights: [],
+    unlisted: true,
+    load: () => import("@/pages/consent/Consent.tsx"),
   },
 ];
 

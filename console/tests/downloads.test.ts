@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Download } from "../src/api/downloads.ts";
-import { choosePause } from "../src/pages/downloads/pace.ts";
-import { createRangeUpToNow, toInstant, toLocalTime } from "../src/pages/downloads/ranges.ts";
+import { choosePause } from "../src/components/jobs.ts";
+import { createRangeUpToNow } from "../src/pages/downloads/ranges.ts";
 
 function job(status: Download["status"], rows: number): Download {
   const progress = { connectionsDone: 0, connectionsTotal: 1, rows };
@@ -33,9 +33,4 @@ test("a preset ends with the minute that begins next and is as long as it says",
   const range = createRangeUpToNow(24, now);
   expect(new Date(range.end).getTime()).toBe(Date.parse("2026-03-28T10:21:00Z"));
   expect(new Date(range.end).getTime() - new Date(range.start).getTime()).toBe(24 * 3_600_000);
-});
-
-test("local times become instants; what is no time goes to the service as it is", () => {
-  expect(toInstant(toLocalTime(new Date("2026-03-28T10:21:00Z")))).toBe("2026-03-28T10:21:00.000Z");
-  expect(toInstant("")).toBe("");
 });

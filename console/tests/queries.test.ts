@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
 import { ApiError } from "../src/api/problem.ts";
 import type { QueryResult, WarmQuery } from "../src/api/queries.ts";
+import { computeOffset, measureColumn, measureWord } from "../src/components/textPlaces.ts";
 import { filterQueries } from "../src/pages/queries/catalogQueries.ts";
 import { declareParameters } from "../src/pages/queries/detail/declaredParameters.ts";
 import { toBody, toDraft } from "../src/pages/queries/edit/draft.ts";
-import { computeOffset, measureColumn, measureWord, toKqlError } from "../src/pages/queries/kqlErrors.ts";
+import { toKqlError } from "../src/pages/queries/kqlErrors.ts";
 import { assignRoles, buildLines } from "../src/pages/queries/run/chartData.ts";
 import { parseExactly } from "../src/pages/queries/run/exactJson.ts";
 import { parsePairs } from "../src/pages/queries/run/pairs.ts";

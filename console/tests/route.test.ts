@@ -24,7 +24,7 @@ test("pages have addresses and titles of their own, and load", async () => {
   for (const page of PAGES) {
     expect(typeof (await page.load()).default).toBe("function");
   }
-});
+}, 60_000);
 
 test("a page needs all of its rights", () => {
   expect(hasRights(["Workspace.Catalog.Read"], ["Workspace.Catalog.Read", "Workspace.WarmQuery.Execute"])).toBe(false);

@@ -2,7 +2,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { ApiError, api } from "../src/api/index.ts";
 import type { WarmQuery } from "../src/api/queries.ts";
 import { createDraft, toDraft } from "../src/pages/queries/edit/draft.ts";
-import { hasChanges, storeChange, storeNew } from "../src/pages/queries/edit/saving.ts";
+import { findMissingFields, hasChanges, storeChange, storeNew } from "../src/pages/queries/edit/saving.ts";
 
 const QUERY: WarmQuery = {
   etag: '"1"',
@@ -70,9 +70,15 @@ test("where the newer text cannot be read yet, nothing is stored and the refusal
 
 test("a new query takes no other's lookup, and nothing is read to find out", async () => {
   standing(QUERY);
-  await expect(storeNew(toDraft(QUERY))).rejects.toThrow("lookup");
-  await expect(storeNew({ ...toDraft(QUERY), lookup: " " })).rejects.toThrow("lookup is required");
+  await expect(storeNew(toDraft(QUERY))).rejects.toMatchObject({ errors: [{ field: "lookup" }] });
   expect(api.get).not.toHaveBeenCalled();
+});
+
+test("every empty field that is required has a message", () => {
+  const empty = { ...createDraft(" "), lookup: " " };
+  expect(Object.keys(findMissingFields(empty, true))).toEqual(["lookup", "name", "surface", "kql"]);
+  expect(findMissingFields(toDraft(QUERY), true)).toEqual({});
+  expect(findMissingFields({ ...toDraft(QUERY), lookup: "" }, false)).toEqual({});
 });
 
 test("other refusals are told as they are", async () => {

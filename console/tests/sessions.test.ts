@@ -12,10 +12,12 @@ let minted = 0;
 let holding: string | undefined;
 let held: (() => void)[] = [];
 let refusing: string | undefined;
+let principal = "a@t";
 
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.parse("2026-03-01T12:00:00Z") });
   sessionStorage.clear();
+  principal = "a@t";
   [ahead, lifetime, minted, holding, held, refusing] = [0, HOUR, 0, undefined, [], undefined];
   vi.stubGlobal("fetch", async (path: string, init: RequestInit) => {
     const bearer = new Headers(init.headers).get("authorization");
@@ -42,7 +44,7 @@ function answerTo(path: string): Response {
   const expiresAt = new Date(now + lifetime).toISOString();
   const headers = { date: new Date(now).toUTCString() };
   if (path.includes("whoami")) {
-    const who = { principal: "a@t", name: "A", workspace: "w", accessRights: [], via: "jwt", expiresAt };
+    const who = { principal, name: "A", workspace: "w", accessRights: [], via: "jwt", expiresAt };
     return new Response(JSON.stringify(who), { headers });
   }
   if (path.endsWith("/x")) {
@@ -137,6 +139,7 @@ test("a page opened by a link that is used up goes on with what the tab kept", a
   expect(await opened.signInWithCode("used-up")).toMatchObject({ code: "REFUSED" });
   expect(opened.state.state).toBe("in");
   sessionStorage.clear();
+  principal = "a@t";
   const without = new Session();
   expect(await without.signInWithCode("used-up")).toBeUndefined();
   expect(without.state).toMatchObject({ state: "out", reason: { code: "REFUSED" } });
@@ -187,3 +190,44 @@ test.each(["oik_ABC\u2026", "пароль", "two words", "eyJ\n"])(
     expect(minted).toBe(0);
   },
 );
+
+test("the same user continues an ended session; meanwhile no request is sent", async () => {
+  const session = new Session();
+  await session.signInWithToken("first");
+  const before = session.state;
+  remember("kql", "typed");
+  refusing = "/x";
+  await session.api.get("/x").catch(() => undefined);
+  refusing = undefined;
+  expect(session.state).toMatchObject({ state: "out", held: { who: { principal: "a@t" } } });
+  await expect(session.api.get("/y")).rejects.toMatchObject({ code: "SESSION_ENDED" });
+  refusing = "/keys/jwt";
+  await session.signInWithKey(KEY);
+  expect(session.state).toMatchObject({
+    state: "out",
+    reason: { code: "REFUSED" },
+    held: { who: { principal: "a@t" } },
+  });
+  refusing = undefined;
+  await session.signInWithKey(KEY);
+  expect(session.state).toMatchObject({ state: "in", number: before.state === "in" ? before.number : -1 });
+  expect(recall("kql")).toBe("typed");
+  await vi.advanceTimersByTimeAsync(56 * 60_000);
+  expect(session.state).toMatchObject({ state: "in", number: before.state === "in" ? before.number : -1 });
+});
+
+test("another user finds nothing of an ended session, and neither does a page without a user", async () => {
+  const session = new Session();
+  await session.signInWithToken("first");
+  const before = session.state;
+  remember("kql", "typed");
+  refusing = "/x";
+  await session.api.get("/x").catch(() => undefined);
+  principal = "b@t";
+  await session.signInWithToken("second");
+  expect(session.state.state === "in" && before.state === "in" && session.state.number !== before.number).toBe(true);
+  expect(recall("kql")).toBeUndefined();
+  await session.api.get("/x").catch(() => undefined);
+  session.signOut();
+  expect(session.state).toEqual({ state: "out", reason: undefined });
+});

@@ -26,7 +26,7 @@ const COLUMNS = [
 ];
 
 function asked(value: string): QueryCall {
-  return buildWarmCall("cooling/it's", [["p.text", value]], { timeRange: "PT1H", limit: "10" });
+  return buildWarmCall("cooling/it's", [["p.text", value]], { timeRange: "PT1H", from: "", to: "", limit: "10" });
 }
 
 /** What a program named curl gets as its arguments. */
@@ -42,7 +42,7 @@ test.each(HOSTILE)("a shell gives curl the value %j as it is", (value) => {
   expect(got).toContain(`p.text=${value}`);
   expect(got).toContain("Authorization: Bearer t");
   expect(got).toContain(`${ORIGIN}/oi-api/warm-queries/cooling/it's`);
-  const body = buildAdHocCall(value, { timeRange: "", limit: "" });
+  const body = buildAdHocCall(value, { timeRange: "", from: "", to: "", limit: "" });
   const posted = words(buildCurl({ ask: body, origin: ORIGIN, columns: [] })).at(-1) ?? "";
   expect(JSON.parse(posted)).toEqual({ query: value, limit: 1000 });
 });
@@ -52,7 +52,7 @@ test.each(HOSTILE)("Python reads %j back from its literal", (value) => {
   const literals = [...program.matchAll(/"p\.text": ("(?:\\.|[^"\\])*")/g)].map((found) => JSON.parse(found[1] ?? ""));
   expect(literals).toEqual([value]);
   const posted = buildPython({
-    ask: buildAdHocCall(value, { timeRange: "PT1H", limit: "5" }),
+    ask: buildAdHocCall(value, { timeRange: "PT1H", from: "", to: "", limit: "5" }),
     origin: ORIGIN,
     columns: [],
   });

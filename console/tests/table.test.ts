@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { resize } from "../src/components/ColumnHandle.tsx";
+import { filterRows } from "../src/components/columnFilters.ts";
 import { type Column, sortRows, toggleSorting } from "../src/components/columns.ts";
 import { computeSlice, scrollToShow } from "../src/components/virtual.ts";
 
@@ -57,4 +59,47 @@ test("a head sorts up, down, then not at all", () => {
   const down = toggleSorting("n", up);
   expect([up?.direction, down?.direction, toggleSorting("n", down)]).toEqual(["ascending", "descending", undefined]);
   expect(toggleSorting("t", down)).toEqual({ key: "t", direction: "ascending" });
+});
+
+const MIXED: Column<Record<string, unknown>>[] = [
+  { key: "n", title: "N", type: "number", value: (row) => row.n },
+  { key: "t", title: "T", value: (row) => row.t },
+  { key: "at", title: "At", type: "time", value: (row) => row.at },
+  { key: "j", title: "J", type: "json", value: (row) => row.j },
+];
+const VALUES = [
+  { n: 5, t: "Chiller 1", at: new Date(2026, 0, 5, 8).toISOString(), j: { state: "running" } },
+  { n: 12_000, t: "Filler", at: new Date(2026, 0, 6, 9).toISOString(), j: null },
+  { n: null, t: "chiller 2", at: null, j: [1] },
+];
+
+test.each([
+  [{ t: "chill" }, [0, 2]],
+  [{ t: "= filler" }, [1]],
+  [{ n: "> 5" }, [1]],
+  [{ n: "<=5" }, [0]],
+  [{ n: "12,000" }, [1]],
+  [{ n: "!= 5" }, [1, 2]],
+  [{ n: ">" }, [0, 1, 2]],
+  [{ n: "> x" }, []],
+  [{ at: "< 2026-01-06" }, [0]],
+  [{ at: "2026-01-06 09" }, [1]],
+  [{ j: "running" }, [0]],
+  [{ t: "chill", n: "5" }, [0]],
+  [{ t: "  " }, [0, 1, 2]],
+] as [Record<string, string>, number[]][])("the filters %j leave the rows %j", (filters, places) => {
+  const found = filterRows(VALUES, MIXED, new Map(Object.entries(filters)));
+  expect(found.map((row) => VALUES.indexOf(row as (typeof VALUES)[number]))).toEqual(places);
+});
+
+test("a column changes its width, the others keep theirs, and none disappears", () => {
+  const widths = new Map([
+    ["a", 100],
+    ["b", 80],
+  ]);
+  expect([...resize(widths, "a", 20)]).toEqual([
+    ["a", 120],
+    ["b", 80],
+  ]);
+  expect(resize(widths, "b", -500).get("b")).toBeGreaterThan(20);
 });

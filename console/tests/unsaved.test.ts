@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { navigate } from "../src/router/route.ts";
-import { blockLeaving, confirmNavigation, confirmSignOut } from "../src/router/unsaved.ts";
+import { blockLeaving, confirmNavigation, confirmOwnNavigation, confirmSignOut } from "../src/router/unsaved.ts";
 
 const asked = vi.fn<() => boolean>();
 window.confirm = asked;
@@ -43,4 +43,22 @@ test("who agrees is asked once, and what was saved asks nobody", () => {
   expect(confirmNavigation("#/keys")).toBe(true);
   expect(asked).toHaveBeenCalledTimes(1);
   expect(window.dispatchEvent(new Event("beforeunload", { cancelable: true }))).toBe(true);
+});
+
+test("a dialog guards against links and a closed tab, but not against the program that closes it", () => {
+  asked.mockReturnValue(false);
+  release = blockLeaving("dialog");
+  expect(confirmOwnNavigation("#/audit")).toBe(true);
+  expect(confirmNavigation("#/keys")).toBe(false);
+  expect(asked).toHaveBeenCalledExactlyOnceWith("Discard unsaved changes?");
+  expect(window.dispatchEvent(new Event("beforeunload", { cancelable: true }))).toBe(false);
+});
+
+test("a text that other pages keep guards against a closed tab and a sign-out, but not against other pages", () => {
+  asked.mockReturnValue(false);
+  release = blockLeaving("tab");
+  expect(confirmNavigation("#/audit")).toBe(true);
+  expect(asked).not.toHaveBeenCalled();
+  expect(confirmSignOut()).toBe(false);
+  expect(window.dispatchEvent(new Event("beforeunload", { cancelable: true }))).toBe(false);
 });

@@ -41,9 +41,18 @@ def wait_for_checkpoint(client: httpx.Client, scope: str, size: int) -> None:
     wait_until(newest, lambda covered: covered >= size, seconds=60)
 
 
-def edit_record(service: Service, scope: str, sequence: int, old: str, new: str, *, mend: bool = False) -> None:
-    """Edit a plant event in the database file; with ``mend``, recompute its Hash."""
-    where = "sequence = ? AND chain = (SELECT chain FROM chains WHERE target = 'DomainEvents' AND scope = ?)"
+def edit_record(
+    service: Service,
+    scope: str,
+    sequence: int,
+    old: str,
+    new: str,
+    *,
+    target: str = "DomainEvents",
+    mend: bool = False,
+) -> None:
+    """Edit a record in the database file; with ``mend``, recompute its Hash."""
+    where = f"sequence = ? AND chain = (SELECT chain FROM chains WHERE target = '{target}' AND scope = ?)"
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         [(content,)] = file.execute(f"SELECT canonical FROM records WHERE {where}", (sequence, scope)).fetchall()
         assert old in content.decode()

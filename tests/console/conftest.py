@@ -5,13 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.console.visits import AXE, Console, open_console
-from tests.pages.browser import CHROMIUM, NO_CHROMIUM
-from tests.service.local_service import ROOT, Service
+from tests.console.visits import Console, open_console
+from tests.pages.axe import AXE
+from tests.pages.browser import BROWSER, CHROMIUM, NO_CHROMIUM
+from tests.service.local_service import ROOT, Service, SharedService
 
 WORKSPACE = ROOT / "samples" / "workspace.yaml"
 HERE = Path(__file__).parent
 WITHOUT_BROWSER = frozenset({"test_build.py"})
+SHARED = SharedService(HERE, WORKSPACE)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Stop the shared service after the last test of this folder."""
+    SHARED.stop_before(nextitem.path if nextitem else None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,12 +38,10 @@ def _find_missing_tool() -> str:
     return ""
 
 
-@pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Yield the service of the sample plant; it runs for the whole session."""
-    running = Service(tmp_path_factory.mktemp("console") / "data", WORKSPACE).start()
-    yield running
-    assert running.stop() == 0
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
+    """Return the service of the sample plant, which all tests of this folder share."""
+    return SHARED.get(tmp_path_factory.mktemp)
 
 
 @pytest.fixture
@@ -44,3 +50,10 @@ def console(service: Service) -> Iterator[Console]:
     with open_console(service) as made:
         yield made
         made.check_no_errors()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def close_browser() -> Iterator[None]:
+    """Close the browser that the tests of a module share."""
+    yield
+    BROWSER.close()

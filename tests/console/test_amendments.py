@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.chains import append_events
+from tests.console.chains import append_events, edit_record
 from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
@@ -50,6 +50,7 @@ def test_record_is_amended_by_one_and_approved_by_another(
     page.get_by_role("link", name="Amend it").click()
     amended = page.get_by_label("Amended record")
     expect(page.get_by_label("Original record")).to_have_value(re.compile('"setpoint": 5.5'))
+    expect(page.get_by_label("Original record")).not_to_be_editable()
     page.get_by_role("button", name="Review").click()
     expect(page.get_by_text("The amended record equals the original.")).to_be_visible()
     amended.fill('{"setpoint": 5.25, "unit": "bar", "checked": true}')
@@ -60,7 +61,7 @@ def test_record_is_amended_by_one_and_approved_by_another(
     expect(page.get_by_role("row", name="setpoint")).to_contain_text("5.25")
     console.check_appearance("amendments-review")
     page.get_by_role("button", name="Send amendment").click()
-    expect(page.get_by_text("It is record 000000000001, pending")).to_be_visible()
+    expect(page.get_by_text("Recorded as 000000000001; the status is pending")).to_be_visible()
     queue(console, "two people")
     own = page.get_by_role("article", name="Amendment 000000000001")
     expect(own.get_by_role("button", name="Approve")).to_be_disabled()
@@ -80,6 +81,13 @@ def test_record_is_amended_by_one_and_approved_by_another(
         f"Approved: amendment 000000000001, by {ADMIN}"
     )
     console.check_appearance("amendments-timeline")
+    page.get_by_role("tab", name="All amendments").click()
+    listed = page.get_by_role("row", name=re.compile("^000000000001"))
+    expect(listed.get_by_role("gridcell", name="approved")).to_be_visible()
+    page.get_by_label("Made by").fill(EDITOR)
+    expect(page.get_by_role("row", name=re.compile("^000000000002"))).to_have_count(0)
+    expect(listed.get_by_role("gridcell", name="decided")).to_be_visible()
+    console.open("amendments/two people/entity/rig-1", "Amendments")
     with page.expect_download() as download:
         page.get_by_role("button", name="Printable report").click()
     assert download.value.suggested_filename == "amendments-two_people-rig-1.html"
@@ -118,6 +126,16 @@ def test_second_decision_shows_the_first(console: Console, editor: httpx.Client)
     console.check_appearance("amendments-decided-meanwhile")
     page.get_by_role("button", name="Reload").click()
     expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
+
+
+def test_an_altered_amendment_is_unmistakable(console: Console, editor: httpx.Client) -> None:
+    """An amendment whose content was edited in the store has a banner above its values."""
+    create_amendment(editor, "tampered", "B-7")
+    edit_record(console.service, "tampered", 1, '"ph":7.2', '"ph":7.3', target="DomainAmendments")
+    page = queue(console.sign_in(ADMIN), "tampered")
+    altered = page.get_by_role("article", name="Amendment 000000000001")
+    expect(altered.get_by_role("alert")).to_contain_text("Altered after it was recorded. Do not rely on these values.")
+    console.check_appearance("amendments-altered")
 
 
 def test_invalid_json_is_reported_at_its_field(console: Console) -> None:

@@ -1,13 +1,15 @@
 """Proof of a record in the browser, before and after an edit."""
 
 import re
+from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.console.chains import append_events, edit_record, wait_for_checkpoint
 from tests.console.visits import Console
+from tests.receipts import verify_inclusion
 from tests.service.local_service import Service
 
 
@@ -36,20 +38,20 @@ def test_proof_fails_after_an_edit(console: Console, editor: httpx.Client) -> No
     wait_for_checkpoint(editor, "proven", 5)
     proof, page = proof_of(console.sign_in(), "proven", 3), console.page
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
-    expect_steps(page, *["holds"] * 6)
+    expect_steps(page, *["passed"] * 6)
     console.check_appearance("audit-proven")
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
-    expect_steps(page, *["holds"] * 7)
+    expect_steps(page, *["passed"] * 7)
     edit_record(console.service, "proven", 3, "rig-2", "rig-8")
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Not proven")).to_be_visible()
-    expect_steps(page, "fails", "fails", "holds", "holds", "holds", "holds", "fails")
+    expect_steps(page, "failed", "failed", "passed", "passed", "passed", "passed", "failed")
     console.check_appearance("audit-not-proven")
     edit_record(console.service, "proven", 3, "rig-8", "rig-7", mend=True)
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Not proven")).to_be_visible()
-    expect_steps(page, "fails", "holds", "holds", "holds", "holds", "holds", "fails")
+    expect_steps(page, "failed", "passed", "passed", "passed", "passed", "passed", "failed")
 
 
 def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) -> None:
@@ -71,3 +73,33 @@ def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) 
     proof.get_by_label("Verifier key").fill(published[:-8])
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Not proven")).to_be_visible()
+
+
+def test_the_receipt_of_a_record_is_saved(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
+    """A record that a checkpoint covers has a button that saves its receipt, which scitt-cose verifies."""
+    append_events(editor, "with receipts", 2)
+    wait_for_checkpoint(editor, "with receipts", 2)
+    page = console.sign_in().open("audit/DomainEvents/with receipts?record=2", "Audit log").page
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save the receipt").click()
+    assert download.value.suggested_filename == "DomainEvents-000000000002.receipt.cbor"
+    download.value.save_as(tmp_path / "receipt.cbor")
+    records = editor.get("/oi-api/provenance/events/export", params={"scopeKey": "with receipts"}).json()
+    key_set = console.service.anonymous().get("/.well-known/oi-checkpoint-key", params={"format": "cose"}).content
+    assert verify_inclusion((tmp_path / "receipt.cbor").read_bytes(), records[1]["Hash"], key_set).ok
+
+
+def test_a_record_without_checkpoint_has_no_receipt(console: Console, editor: httpx.Client) -> None:
+    """While no checkpoint covers a record, its panel has no button for a receipt."""
+    append_events(editor, "no receipt", 1)
+    console.sign_in()
+    console.page.route("**/oi-api/provenance/checkpoint?**", answer_without_checkpoint)
+    page = console.open("audit/DomainEvents/no receipt?record=1", "Audit log").page
+    expect(page.get_by_role("button", name="Prove this record")).to_be_visible()
+    expect(page.get_by_role("button", name="Save the receipt")).to_have_count(0)
+
+
+def answer_without_checkpoint(route: Route) -> None:
+    """Reply as the service does for a chain without a checkpoint of its newest record."""
+    checkpoint = {"origin": "o", "size": 0, "rootHash": "", "lastHash": "", "timestamp": "", "signedNote": ""}
+    route.fulfill(json=checkpoint)

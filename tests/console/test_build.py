@@ -3,15 +3,18 @@
 import gzip
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from tests.node import find_node
 from tests.service.local_service import ROOT
 
 CONSOLE = ROOT / "console"
 BUILT = ROOT / "static" / "console"
 MOST_BYTES = 250_000
+MOST_FIRST_BYTES = 150_000
 KNOWN = re.compile(
     # Names of namespaces, which browsers do not fetch.
     r"http://www\.w3\.org/(2000/svg|1999/xlink|1999/xhtml|1998/Math/MathML)"
@@ -25,11 +28,50 @@ needs_packages = pytest.mark.skipif(
 )
 
 
+def test_roles_have_the_rights_of_the_service() -> None:
+    """The console's table of roles equals the service's."""
+    rights = re.findall(r'"(Workspace\.[\w.]+)"', (CONSOLE / "src/session/rights.ts").read_text(encoding="utf-8"))
+    assert sorted(rights) == sorted(AccessRight)
+    roles = (CONSOLE / "src/session/roles.ts").read_text(encoding="utf-8")
+    lists = {
+        name: re.findall(r'"(Workspace\.[\w.]+)"', text)
+        for name, text in re.findall(r"const (\w+): [^=]+= \[(.*?)\];", roles, re.DOTALL)
+    }
+    viewer = {*(right for right in rights if right.endswith(".Read")), *lists["VIEWER"]}
+    assert viewer == ROLE_RIGHTS[Role.VIEWER]
+    assert viewer | set(lists["EDITOR"]) == ROLE_RIGHTS[Role.EDITOR]
+
+
 @needs_build
 def test_build_is_small() -> None:
     """All files together are smaller than 250 kB compressed."""
     sizes = [len(gzip.compress(path.read_bytes(), mtime=0)) for path in BUILT.rglob("*") if path.is_file()]
     assert 10_000 < sum(sizes) < MOST_BYTES
+
+
+@needs_build
+def test_first_page_is_small() -> None:
+    """The sign-in page, the shell and the overview with its charts are at most 150 kB compressed."""
+    page = (BUILT / "index.html").read_text(encoding="utf-8")
+    files = {BUILT / name for name in re.findall(r'(?:src|href)="/console/([^"]+)"', page)}
+    overview = next(BUILT.glob("assets/Overview-*.js"))
+    scripts = _find_imports(overview) | {overview, *BUILT.glob("assets/uPlot*"), *BUILT.glob("assets/Overview-*.css")}
+    sizes = {path.name: len(gzip.compress(path.read_bytes(), mtime=0)) for path in files | scripts}
+    assert 10_000 < sum(sizes.values()) <= MOST_FIRST_BYTES, sizes
+    assert not any(name.startswith("Queries") for name in sizes), "the editor is loaded on demand"
+
+
+def _find_imports(script: Path) -> set[Path]:
+    """Return the scripts that a script imports, directly or not."""
+    found: set[Path] = set()
+    pending = [script]
+    while pending:
+        text = pending.pop().read_text(encoding="utf-8")
+        names = re.findall(r'from"\./([\w.-]+\.js)"', text) + re.findall(r'import"\./([\w.-]+\.js)"', text)
+        new = {BUILT / "assets" / name for name in names} - found
+        found |= new
+        pending.extend(new)
+    return found
 
 
 @needs_build

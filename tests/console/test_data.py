@@ -89,6 +89,7 @@ def test_conflicting_document_edit(console: Console) -> None:
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("dialog")).to_contain_text("changed the document")
     console.check_appearance("data-changed-meanwhile")
+    expect(page.get_by_role("grid", include_hidden=True)).to_contain_text('"state":"theirs"')
     page.get_by_role("button", name="Keep my version").click()
     expect(page.get_by_text("changed the document")).to_have_count(0)
     expect(text).to_have_value(mine)

@@ -61,7 +61,7 @@ def test_form_lists_connections_of_the_surface(console: Console) -> None:
     """After the choice of a surface the form lists only its connections."""
     page = console.sign_in().open("downloads?surface=packaging", "Downloads").page
     expect(page.get_by_label("Surface")).to_have_value("packaging")
-    page.get_by_label("What").select_option("within")
+    page.get_by_label("Data").select_option("within")
     offered = page.get_by_label("Connection").locator("option")
     expect(offered).to_have_count(3)
     expect(page.get_by_label("Connection")).to_have_value("filler-sim")

@@ -1,6 +1,8 @@
 """Keys and tokens: creation, list, revocation; and the caller's usage."""
 
+import os
 import re
+import subprocess
 from typing import Any
 
 import httpx
@@ -48,14 +50,14 @@ def test_token_is_shown_once(console: Console) -> None:
     expect(page.get_by_role("radio", name=re.compile("30 days"))).to_be_enabled()
     page.get_by_role("radio", name=re.compile("7 days")).check()
     page.get_by_role("button", name="None", exact=True).click()
-    page.get_by_role("button", name="Create the token").click()
+    page.get_by_role("button", name="Create token").click()
     expect(page.get_by_role("alert")).to_have_text("Choose at least one right.")
     page.get_by_role("treeitem", name="Audit log").click()
     expect(page.get_by_role("treeitem", name=re.compile("^Verify"))).to_have_attribute("aria-checked", "true")
     page.get_by_role("treeitem", name=re.compile("^Verify")).click()
     expect(page.get_by_role("treeitem", name="Audit log")).to_have_attribute("aria-checked", "mixed")
     console.check_appearance("keys-token")
-    page.get_by_role("button", name="Create the token").click()
+    page.get_by_role("button", name="Create token").click()
     page.get_by_text("Copy it now").wait_for()
     console.check_appearance("keys-token-made")
     token = secret(page, "Your new token")
@@ -64,7 +66,7 @@ def test_token_is_shown_once(console: Console) -> None:
     who = whoami(console.service, token).json()
     assert (who["principal"], who["accessRights"]) == (VIEWER, ["Workspace.Provenance.Read"])
     page.reload()
-    page.get_by_role("button", name="Create the token").wait_for()
+    page.get_by_role("button", name="Create token").wait_for()
     assert token not in page.evaluate(EVERYTHING)
 
 
@@ -87,7 +89,7 @@ def test_keyboard_selects_rights(console: Console) -> None:
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("treeitem", name="Warm queries")).to_be_focused()
     page.keyboard.press("End")
-    expect(page.get_by_role("treeitem", name=re.compile("^Use"))).to_be_focused()
+    expect(page.get_by_role("treeitem", name=re.compile("^Read see the members"))).to_be_focused()
 
 
 def test_token_cannot_outlive_its_issuer(console: Console) -> None:
@@ -100,11 +102,11 @@ def test_token_cannot_outlive_its_issuer(console: Console) -> None:
     minutes = page.get_by_role("textbox", name="Minutes")
     for wrong, rule in (("0", "whole minutes"), ("600", "outlive")):
         minutes.fill(wrong)
-        page.get_by_role("button", name="Create the token").click()
+        page.get_by_role("button", name="Create token").click()
         expect(page.get_by_role("alert")).to_contain_text(rule)
     console.check_appearance("keys-token-capped")
     minutes.fill("7")
-    page.get_by_role("button", name="Create the token").click()
+    page.get_by_role("button", name="Create token").click()
     token = secret(page, "Your new token")
     assert whoami(console.service, token).json()["accessRights"] == sorted(
         whoami(console.service, console.service.key(VIEWER)).json()["accessRights"]
@@ -159,6 +161,63 @@ def test_key_is_created_listed_and_revoked(console: Console, member: str, owner:
     wait_until(lambda: whoami(console.service, key).status_code, lambda status: status == 401)
 
 
+def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
+    """A key for a device is bound to connections and devices; the shown call for curl sends telemetry with it."""
+    console.sign_in(EDITOR).open("keys/keys", "Keys and tokens")
+    page = console.page
+    page.get_by_role("button", name="Create an API key").click()
+    page.get_by_label("Name").fill("gateway in hall 3")
+    page.get_by_label("Purpose").select_option("device")
+    expect(page.get_by_role("tree")).to_have_count(0)
+    page.get_by_role("button", name="Create the key").click()
+    expect(page.get_by_role("alert")).to_have_text("Choose at least one connection.")
+    page.get_by_role("checkbox", name=re.compile("pump-rig")).check()
+    page.get_by_label("Device ids").fill("rig-* gauge-0[1-4]")
+    page.get_by_label("Expires").select_option("30")
+    console.check_appearance("keys-bound")
+    page.get_by_role("button", name="Create the key").click()
+    key = secret(page, re.compile("Your new API key"))
+    for program, part in (("Telegraf", "/oauth2/token"), ("Node-RED", '"http request"'), ("Python", "from oi import")):
+        page.get_by_role("tab", name=program).click()
+        expect(page.get_by_role("region", name=re.compile("^Telemetry with"))).to_contain_text(part)
+        assert key not in page.get_by_role("tabpanel").last.inner_text()
+    console.check_appearance("keys-bound-made")
+    page.get_by_role("tab", name="curl").click()
+    command = page.get_by_role("region", name="Telemetry with curl").inner_text()
+    environment = {"OI_KEY": key, "PATH": os.environ["PATH"]}
+    sent = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
+    assert (sent.stdout, sent.stderr) == ('{"accepted":1}', "")
+    confirm_copied(page)
+    row = page.get_by_role("row").filter(has_text="gateway in hall 3")
+    expect(row).to_contain_text("pump-rig")
+    row.click()
+    expect(page.get_by_role("dialog")).to_contain_text("rig-* gauge-0[1-4]")
+    expect(page.get_by_role("dialog").get_by_role("tab", name="curl")).to_be_visible()
+    console.check_appearance("keys-bound-key")
+
+
+def test_viewer_cannot_create_a_device_key(console: Console) -> None:
+    """A caller who may not write telemetry gets no choice of a key for a device."""
+    console.sign_in(VIEWER).open("keys/keys", "Keys and tokens")
+    console.page.get_by_role("button", name="Create an API key").click()
+    expect(console.page.get_by_label("Name")).to_be_visible()
+    expect(console.page.get_by_label("Purpose")).to_have_count(0)
+
+
+def test_rejected_device_pattern_is_reported_at_its_field(console: Console) -> None:
+    """The form shows the service's message about a pattern at the field."""
+    console.expected.append("400")
+    console.sign_in(EDITOR).open("keys/keys", "Keys and tokens")
+    page = console.page
+    page.get_by_role("button", name="Create an API key").click()
+    page.get_by_label("Name").fill("long")
+    page.get_by_label("Purpose").select_option("device")
+    page.get_by_role("checkbox", name=re.compile("pump-rig")).check()
+    page.get_by_label("Device ids").fill("x" * 300)
+    page.get_by_role("button", name="Create the key").click()
+    expect(page.get_by_label("Device ids")).to_have_attribute("aria-invalid", "true")
+
+
 def test_unknown_owner_is_reported_at_its_field(console: Console) -> None:
     """The form shows the service's message at the field."""
     console.expected.append("400")
@@ -196,3 +255,15 @@ def test_narrow_screen(service: Service) -> None:
             console.check_appearance(f"keys-narrow-{view}")
             assert console.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), view
         console.check_no_errors()
+
+
+def test_a_key_of_a_disabled_member_is_not_usable(console: Console) -> None:
+    """The list shows that the service rejects the key of a disabled member; the key can still be revoked."""
+    page = console.sign_in().open("keys/keys", "Keys and tokens").page
+    row = page.get_by_role("row", name=re.compile("former@plant-a.example"))
+    expect(row).to_contain_text("owner disabled")
+    row.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("The service rejects this key, because its owner is disabled.")
+    expect(dialog.get_by_role("button", name="Revoke")).to_be_enabled()
+    console.check_appearance("keys-owner-disabled")

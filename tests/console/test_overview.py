@@ -13,6 +13,9 @@ RIG = "pump-rig"
 SECONDS = 5
 A_SECOND = 1000
 STREAM_MS = 30_000
+CONNECTIONS = 7
+FIGURES = ("Connected", "Not connected", "Connections with errors")
+ALL_CHANGES = "{childList: true, subtree: true, characterData: true}"
 
 
 def _send(service: Service, *payloads: dict[str, Any], device: str = "rig-live") -> None:
@@ -123,6 +126,83 @@ def test_unknown_source_shows_an_error(console: Console) -> None:
     expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
 
 
+def test_charts_come_before_the_table_and_follow_a_connection(console: Console) -> None:
+    """The live charts are above the table; the source can be one connection; the figures add up."""
+    page = console.sign_in().open("overview?window=60", "Overview").page
+    expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
+    headings = page.get_by_role("heading", level=2).all_inner_texts()
+    assert headings.index("Live data from the plant") < headings.index("Connections")
+    figures = [
+        int(
+            page.locator("dl > div")
+            .filter(has=page.get_by_text(title, exact=True))
+            .locator("dd")
+            .inner_text()
+            .split()[0]
+        )
+        for title in FIGURES
+    ]
+    assert sum(figures) == CONNECTIONS
+    assert figures[1] > 0, "a connection without messages must not look connected"
+    page.get_by_label("Source").select_option("connection chiller-sim")
+    expect(page).to_have_url(re.compile("connection=chiller-sim"))
+    expect(page.get_by_role("region", name="Fields")).not_to_contain_text("filler-sim", timeout=STREAM_MS)
+
+
+def test_chart_is_read_and_zoomed_by_keyboard(console: Console) -> None:
+    """Arrow keys read the values of a live chart; zooming pauses it; the values are a table, too."""
+    _send(console.service, {"Zoomed": 17.5}, device="rig-keys")
+    page = console.sign_in().open(f"overview?connection={RIG}&window=900", "Overview").page
+    page.get_by_label("rig-keys Zoomed").check(timeout=STREAM_MS)
+    reader = page.get_by_role("slider", name="Zoomed over time")
+    reader.focus()
+    reader.press("End")
+    expect(reader).to_have_attribute("aria-valuetext", re.compile(r"^\d{4}-\d\d-\d\d .*rig-keys 17\.5"))
+    reader.press("+")
+    expect(page.get_by_role("status").filter(has_text="paused at")).to_be_visible()
+    console.check_appearance("overview-zoomed")
+    page.get_by_role("button", name="Reset zoom").click()
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("status").filter(has_text="paused at")).to_have_count(0)
+    page.get_by_role("button", name="Show a table").click()
+    values = page.get_by_role("region", name="Values of the charts")
+    expect(values.get_by_role("row").filter(has_text="rig-keys")).to_contain_text("17.5")
+
+
+def test_past_messages_are_awaited(console: Console) -> None:
+    """While the replay of past messages begins, the page says that it reads them, not that there are none."""
+    page = console.page
+    seen = "window.texts = new Set(); new MutationObserver(() => window.texts.add(document.body.innerText)).observe("
+    page.add_init_script(f"addEventListener('DOMContentLoaded', () => {{ {seen}document, {ALL_CHANGES}) }})")
+    console.sign_in().open("overview?window=60", "Overview")
+    expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
+    assert page.evaluate("[...window.texts].filter(text => text.includes('No data yet')).length") == 0
+
+
+def test_values_are_outdated_without_the_service(console: Console) -> None:
+    """Without the service the page says so and marks its values as outdated; other pages offer no reload."""
+    console.expected.extend(["ERR_", "Failed to load"])
+    page = console.sign_in().open("overview", "Overview").page
+    expect(page.get_by_role("grid", name="Connections")).to_contain_text("chiller-sim")
+    expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
+    page.context.set_offline(True)
+    expect(page.get_by_text("The service does not respond.").first).to_be_visible()
+    expect(page.get_by_text("Outdated: the values are from")).to_be_visible()
+    color = "element => getComputedStyle(element).color"
+    faint = page.locator("dl dd").first.evaluate(color)
+    assert faint != page.get_by_role("heading", level=1).evaluate(color)
+    console.check_appearance("overview-outdated")
+    page.get_by_role("navigation", name="Pages of the console").get_by_role("link", name="Imports").click()
+    expect(page.get_by_role("alert")).to_contain_text("The service does not respond")
+    page.get_by_role("button", name="Retry").click()
+    expect(page.get_by_role("alert")).to_contain_text("still does not respond")
+    expect(page.get_by_role("button", name="Reload")).to_have_count(0)
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Retry").click()
+    expect(page.get_by_role("heading", level=2).first).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Imports")
+
+
 def test_token_without_the_live_stream(service: Service) -> None:
     """A token with only the catalog sees connections and the right that the live stream requires."""
     token = service.caller("viewer@plant-a.example", "Workspace.Catalog.Read").headers["Authorization"]
@@ -131,6 +211,8 @@ def test_token_without_the_live_stream(service: Service) -> None:
         page.goto(f"{service.url}/console/")
         page.get_by_label("API key or token").fill(token.removeprefix("Bearer "))
         page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("button", name="Sign out").wait_for()
+        console.open("overview", "Overview")
         expect(page.get_by_role("region", name="Connections")).to_contain_text("chiller-sim")
         expect(page.get_by_role("main")).to_contain_text("Workspace.LiveStream.Read")
         console.check_appearance("overview-catalog-only")

@@ -49,6 +49,8 @@ def test_a_query_is_run_and_charted(console: Console) -> None:
     console.check_appearance("query-run")
     if page.get_by_role("tab", name="Chart").count():
         expect(page.locator(".u-over")).to_be_visible()
+        # The columns are aggregations of the signal `temperature` of the surface's chillers.
+        expect(page.get_by_text("The band is the expected range: 4.2 to 8.8 °C.")).to_be_visible()
     page.get_by_role("tab", name="Table").click()
     expect(page.get_by_role("region", name="Rows of the result")).to_contain_text("avgTemperature real")
     console.check_appearance("query-run-table")
@@ -97,7 +99,7 @@ def test_ten_thousand_rows_scroll(console: Console) -> None:
     """A long result renders only the visible rows, up to the last one."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     ask(page, TEN_THOUSAND)
-    page.get_by_label("Maximum rows").fill("10000")
+    page.get_by_label("Row limit").fill("10000")
     run(page)
     table = page.get_by_role("region", name="Rows of the result")
     expect(table).to_contain_text("row 1")

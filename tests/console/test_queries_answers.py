@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ WAVES = """range i from 0 to 719 step 1
 | extend Timestamp = datetime(2026-01-05) + i * 1m, line = strcat("line ", tostring(i % 8))
 | extend level = 40 + 8 * sin(i / 30.0 + i % 8), flow = 12 + i % 8, n = i"""
 KEPT = {"name": "Kept", "surface": "cooling", "kql": "print now = 1", "cacheSeconds": 600}
+FITS = "document.documentElement.scrollWidth <= window.innerWidth"
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def run_ad_hoc(console: Console, kql: str, limit: str = "") -> Page:
     """Run a text ad hoc."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     page.get_by_label("KQL", exact=True).fill(kql)
-    page.get_by_label("Maximum rows").fill(limit)
+    page.get_by_label("Row limit").fill(limit)
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_role("region", name="About the result").wait_for()
     return page
@@ -41,17 +43,53 @@ def run_ad_hoc(console: Console, kql: str, limit: str = "") -> Page:
 def test_chart_lines_can_be_selected(console: Console) -> None:
     """A chart has one line per name and at most twelve; measurements are drawn first."""
     page = run_ad_hoc(console, WAVES)
-    legend = page.locator(".u-legend .u-series")
-    expect(legend).to_have_count(1 + 8)
+    legend = page.get_by_role("list", name="Lines").get_by_role("listitem")
+    expect(legend).to_have_count(8)
     page.get_by_role("tablist", name="Form of the result").scroll_into_view_if_needed()
     page.locator(".u-over").hover()
     page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
     console.check_appearance("chart")
     page.get_by_role("checkbox", name="flow").check()
-    expect(legend).to_have_count(1 + 12)
+    expect(legend).to_have_count(12)
     expect(page.get_by_role("main")).to_contain_text("12 of 16 lines are drawn")
     page.get_by_role("checkbox", name="level").uncheck()
-    expect(legend).to_have_count(1 + 8)
+    expect(legend).to_have_count(8)
+
+
+def test_chart_has_tooltip_zoom_and_table(console: Console) -> None:
+    """The pointer shows all values of a moment; dragging zooms; the legend hides lines; a table has the values."""
+    page = run_ad_hoc(console, WAVES)
+    over = page.locator(".u-over")
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    assert box is not None
+    over.hover(position={"x": box["width"] / 2, "y": 100})
+    tooltip = page.locator("figure strong", has_text=re.compile(r"^2026-01-05 \d\d:\d\d"))
+    expect(tooltip).to_be_visible()
+    expect(tooltip.locator("..").locator("dt")).to_have_count(8)
+    console.check_appearance("chart-tooltip")
+    page.get_by_role("button", name="line 3", exact=True).click()
+    over.hover(position={"x": box["width"] / 2, "y": 100})
+    expect(tooltip.locator("..").locator("dt")).to_have_count(7)
+    box = over.bounding_box()
+    assert box is not None
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 100, steps=5)
+    page.mouse.up()
+    page.get_by_role("button", name="Reset zoom").click()
+    expect(page.get_by_text("Drag to zoom")).to_be_visible()
+    reader = page.get_by_role("slider", name=re.compile("level over Timestamp"))
+    reader.focus()
+    reader.press("Home")
+    first = reader.get_attribute("aria-valuetext") or ""
+    assert first.startswith("2026-01-05 01:00:00; line 0 ")
+    reader.press("ArrowRight")
+    expect(reader).not_to_have_attribute("aria-valuetext", first)
+    page.get_by_role("button", name="Values as a table").click()
+    expect(page.get_by_role("region", name=re.compile("^Values: level"))).to_contain_text("2026-01-05 01:00:00")
+    page.get_by_role("button", name="Times in Europe/Berlin").click()
+    expect(page.get_by_role("region", name=re.compile("^Values: level"))).to_contain_text("2026-01-05 00:00:00")
+    page.get_by_role("button", name="Times in UTC").click()
 
 
 def test_truncated_result_is_marked_and_downloaded(console: Console, tmp_path: Path) -> None:
@@ -93,6 +131,38 @@ def test_keyboard_opens_a_query(console: Console) -> None:
     expect(heading).to_be_focused()
 
 
+def test_results_fit_a_narrow_screen(service: Service) -> None:
+    """After a run only the table scrolls horizontally, with the chart and with the table."""
+    with open_console(service, width=390) as console:
+        page = run_ad_hoc(console, WAVES)
+        expect(page.locator("canvas")).to_be_visible()
+        assert page.evaluate(FITS)
+        console.check_appearance("narrow-chart")
+        page.get_by_role("tab", name="Table").click()
+        expect(page.get_by_role("region", name="Rows of the result")).to_be_visible()
+        assert page.evaluate(FITS)
+        page.get_by_role("region", name="Rows of the result").scroll_into_view_if_needed()
+        console.check_appearance("narrow-rows")
+        console.check_no_errors()
+
+
+def test_absolute_range_is_sent_and_in_the_address(console: Console) -> None:
+    """A run from one time to another sends both; the address repeats it; the fields follow the time zone."""
+    page = console.sign_in().open("queries/latest-readings", "Latest readings").page
+    page.get_by_label("Time range").select_option("between")
+    page.get_by_label("From (UTC+1)").fill("2026-01-05T09:00")
+    page.get_by_label("To (UTC+1)").fill("2026-01-05T10:00")
+    with page.expect_request(re.compile("warm-queries/latest-readings")) as sent:
+        page.get_by_role("button", name="Run", exact=True).click()
+    assert "from=2026-01-05T08%3A00%3A00.000Z&to=2026-01-05T09%3A00%3A00.000Z" in sent.value.url
+    page.get_by_role("region", name="About the result").wait_for()
+    page.reload()
+    expect(page.get_by_label("From (UTC+1)")).to_have_value("2026-01-05T09:00")
+    page.get_by_role("button", name="Times in Europe/Berlin").click()
+    expect(page.get_by_label("From (UTC)")).to_have_value("2026-01-05T08:00")
+    console.check_appearance("query-absolute-range")
+
+
 def test_pages_fit_a_narrow_screen(service: Service) -> None:
     """The query and developers pages fit a phone; only tables scroll horizontally."""
     with open_console(service, width=390) as console:
@@ -106,6 +176,6 @@ def test_pages_fit_a_narrow_screen(service: Service) -> None:
         ):
             console.open(path, heading)
             page.wait_for_load_state("networkidle")
-            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path
+            assert page.evaluate(FITS), path
             console.check_appearance(f"narrow-{path}")
         console.check_no_errors()

@@ -12,7 +12,7 @@ KQL = "Telemetry\n| summarize readings = count() by ConnectionLookup"
 
 def save_draft(page: Page, lookup: str, name: str, kql: str = KQL) -> None:
     """Fill the form of a new query and save it."""
-    page.get_by_label("Lookup", exact=True).fill(lookup)
+    page.get_by_label("ID", exact=True).fill(lookup)
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Surface", exact=True).select_option("cooling")
     page.get_by_label("KQL", exact=True).fill(kql)
@@ -55,6 +55,18 @@ def test_another_user_approves_a_draft(console: Console) -> None:
         other.check_no_errors()
 
 
+def test_an_empty_form_marks_every_required_field(console: Console) -> None:
+    """Saving an empty form marks each missing field and moves the focus to the first; nothing is sent."""
+    page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
+    page.get_by_label("KQL", exact=True).fill("")
+    page.get_by_role("button", name="Save as a draft").click()
+    expect(page.get_by_label("ID", exact=True)).to_be_focused()
+    for label in ("ID", "Name", "Surface", "KQL"):
+        expect(page.get_by_label(label, exact=True)).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_role("main")).not_to_contain_text("NOT_SENT")
+    console.check_appearance("query-form-empty")
+
+
 def test_draft_errors_are_reported_at_their_fields(console: Console) -> None:
     """The form shows each error at its field; engine errors are marked in the text."""
     console.expected += ["400", "412"]
@@ -71,7 +83,7 @@ def test_draft_errors_are_reported_at_their_fields(console: Console) -> None:
     save_draft(page, "bad-draft", "Bad draft", "Telemetry\n| wherex 1")
     expect(page.locator("[data-line='2'][data-column='1']")).to_be_attached()
     save_draft(page, "pressure-5m", "Pressure again")
-    expect(page.get_by_label("Lookup", exact=True)).to_have_accessible_description(re.compile("another query"))
+    expect(page.get_by_label("ID", exact=True)).to_have_accessible_description(re.compile("another query"))
 
 
 def test_a_query_is_edited_and_removed(console: Console) -> None:
@@ -94,18 +106,56 @@ def test_a_query_is_edited_and_removed(console: Console) -> None:
 def test_approval_shows_the_changes(console: Console, service: Service) -> None:
     """The approval dialog shows the changes since the last approved text."""
     editor, admin = service.caller("editor@plant-a.example"), service.caller("admin@plant-a.example")
-    path, body = "/oi-api/warm-queries/edited", {"name": "Edited", "surface": "cooling", "kql": KQL}
+    path = "/oi-api/warm-queries/edited"
+    kql = f"{KQL}\n| where readings > least\n| order by readings asc"
+    least = {"name": "least", "type": "long", "default": 5}
+    body = {"name": "Edited", "surface": "cooling", "kql": kql, "parameters": [least]}
     assert editor.put(path, json=body).status_code == 201
     assert admin.post(f"{path}/approve").status_code == 200
-    assert editor.put(path, json={**body, "kql": f"{KQL} | where readings > 7"}).status_code == 200
+    edited = {"kql": kql.replace("asc", "desc"), "parameters": [{**least, "default": 7}]}
+    assert editor.put(path, json={**body, **edited}).status_code == 200
     page = console.sign_in("approver@plant-a.example").open("queries/edited", "Edited").page
     page.get_by_role("button", name="Approve").click()
     changes = page.get_by_role("region", name="Changes since the last approval")
     expect(changes).to_contain_text("Changed since admin@plant-a.example approved it")
-    expect(changes.get_by_role("row")).to_have_count(2)
-    expect(changes).to_contain_text("readings > 7")
+    text = changes.get_by_role("region", name="Changes of the query text")
+    assert text.locator("mark").all_inner_texts() == ["asc", "desc"]
+    parameter = changes.get_by_role("table", name="Parameters").get_by_role("row", name=re.compile("least"))
+    expect(parameter).to_contain_text(re.compile("changed.*default 5.*default 7"))
     console.check_appearance("query-approve-changes")
     assert admin.delete(path).status_code == 204
+
+
+def test_an_approver_runs_the_draft_before_the_decision(console: Console, service: Service) -> None:
+    """With the right to ad-hoc queries an approver runs the draft's text, under a banner, with entered values."""
+    editor, path = service.caller("editor@plant-a.example"), "/oi-api/warm-queries/tried"
+    least = {"name": "least", "type": "long", "default": 5}
+    body = {"name": "Tried", "surface": "cooling", "kql": "print readings = least", "parameters": [least]}
+    assert editor.put(path, json=body).status_code == 201
+    page = console.sign_in().open("queries/tried", "Tried").page
+    page.get_by_role("button", name="Approve").click()
+    dialog = page.get_by_role("dialog", name=re.compile("Approve"))
+    dialog.get_by_text("Run the draft before you decide").click()
+    expect(dialog).to_contain_text("This text is not approved.")
+    dialog.get_by_label("least").fill("41")
+    dialog.get_by_role("button", name="Run", exact=True).click()
+    expect(dialog.get_by_role("region", name="About the result")).to_contain_text("Ad-hoc")
+    expect(dialog.get_by_role("cell", name="41").or_(dialog.get_by_role("gridcell", name="41"))).to_be_visible()
+    console.check_appearance("query-approve-tried")
+    assert editor.delete(path).status_code == 204
+
+
+def test_an_imported_approval_is_named_so(console: Console, service: Service) -> None:
+    """An approval from the workspace document says so; an approval by a person links to its record."""
+    page = console.sign_in("viewer@plant-a.example").open("queries/pressure-5m", "Pressure per five minutes").page
+    expect(page.get_by_role("main")).to_contain_text("imported with the workspace document")
+    editor, path = service.caller("editor@plant-a.example"), "/oi-api/warm-queries/decided"
+    assert editor.put(path, json={"name": "Decided", "surface": "cooling", "kql": KQL}).status_code == 201
+    assert service.caller("admin@plant-a.example").post(f"{path}/approve").status_code == 200
+    console.open("queries/decided", "Decided")
+    expect(page.get_by_role("main")).to_contain_text(re.compile(r"admin@plant-a\.example, .* \(record \d+\)"))
+    expect(page.get_by_role("main")).not_to_contain_text("imported")
+    assert editor.delete(path).status_code == 204
 
 
 def test_outdated_text_is_not_approved(console: Console, service: Service) -> None:

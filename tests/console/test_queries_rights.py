@@ -21,7 +21,7 @@ def test_token_without_the_list_runs_by_lookup(console: Console, service: Servic
     """A token with only Execute runs a query by its lookup or API path and sees the missing right."""
     page = sign_in_with_rights(console, service, "Workspace.WarmQuery.Execute")
     console.open("queries", "Queries")
-    page.get_by_label("Lookup or API path").fill("cooling/pressure")
+    page.get_by_label("ID or API path").fill("cooling/pressure")
     page.get_by_role("button", name="Parameters…").click()
     page.get_by_label("Parameters").fill("device=rig-7")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -29,7 +29,7 @@ def test_token_without_the_list_runs_by_lookup(console: Console, service: Servic
     console.check_appearance("query-by-lookup")
     assert page.get_by_role("button", name="Ad-hoc query").count() == 0
     console.expected.append("404")
-    page.get_by_label("Lookup or API path").fill("nothing")
+    page.get_by_label("ID or API path").fill("nothing")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("WARM_QUERY_NOT_FOUND")
 
@@ -53,7 +53,7 @@ def test_tokens_without_the_catalog(console: Console, service: Service) -> None:
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_role("region", name="Rows of the result")).to_contain_text("Count")
     page.get_by_role("button", name="Save as a draft…").click()
-    page.get_by_label("Lookup", exact=True).fill("blind")
+    page.get_by_label("ID", exact=True).fill("blind")
     page.get_by_label("Name", exact=True).fill("Blind")
     page.get_by_label("Surface", exact=True).fill("cooling")
     expect(page.get_by_label("KQL", exact=True)).to_have_value("Telemetry | count")

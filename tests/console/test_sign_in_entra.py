@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 import secrets
 import threading
 import time
@@ -16,6 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from playwright.sync_api import Page, expect
 
+from tests.console.test_typed_text import end_session
 from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
@@ -67,8 +69,9 @@ class StandInEntra:
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         if asked.get("code_challenge") != challenge or asked["redirect_uri"] != given["redirect_uri"]:
             return 400, {"error": "invalid_grant", "error_description": "the code is not good"}
-        access = self._signed({"aud": AUDIENCE, "oid": self.changed.get("oid", MEMBER)})
+        claims = {"aud": AUDIENCE, "oid": self.changed.get("oid", MEMBER), **self.changed.get("claims", {})}
         identity = self._signed({"aud": CLIENT, "nonce": self.changed.get("nonce", asked["nonce"])})
+        access = self._signed(claims)
         return 200, {"token_type": "Bearer", "expires_in": 3600, "access_token": access, "id_token": identity}
 
     def close(self) -> None:
@@ -127,7 +130,7 @@ def entra_service(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory)
     """Yield a service whose console uses the stand-in."""
     folder = tmp_path_factory.mktemp("console-entra")
     ann = {"id": "ann@plant.example", "name": "Ann", "role": "Viewer", "oid": MEMBER}
-    document = {"workspace": {"id": "plant-e", "name": "Plant E"}, "team": [ann]}
+    document = {"workspace": {"id": "plant-e", "name": "Plant E"}, "policies": {"provenance": {}}, "team": [ann]}
     (folder / "workspace.yaml").write_text(json.dumps(document))
     environment = {
         "ENTRA_TENANT_ID": TENANT,
@@ -202,6 +205,24 @@ def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, chan
     expect(page.get_by_role("alert")).to_contain_text(told)
     assert "state=" not in page.url
     assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_form_survives_a_sign_in_in_another_tab(visit: Console, entra: StandInEntra) -> None:
+    """After the end of a session Entra ID opens in a new tab, so that this one keeps what was typed."""
+    visit.expected.append("401")
+    page = at_sign_in(visit, "#/keys/keys")
+    page.get_by_role("button", name="Sign in with Entra ID").click()
+    page.get_by_role("button", name="Create an API key").click()
+    page.get_by_label("Name", exact=True).fill("dashboard in hall 3")
+    page.route(re.compile(r"/workspace/api/keys$"), end_session)
+    page.get_by_role("button", name="Create the key").click()
+    again = page.get_by_role("dialog", name="Sign in again")
+    with page.context.expect_page() as opened:
+        again.get_by_role("button", name="Sign in with Entra ID").click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("dashboard in hall 3")
+    if not opened.value.is_closed():
+        opened.value.wait_for_event("close")
 
 
 def test_unrequested_code_is_rejected(visit: Console) -> None:

@@ -11,6 +11,7 @@ from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
 ADMIN = "admin@plant-a.example"
+BROKEN_CHAIN = "Altered after it was recorded."
 OPEN_TO_ALL = ["Keys and tokens", "Developers"]
 
 
@@ -33,14 +34,16 @@ def test_one_right_opens_whole_pages(browser: Console, service: Service, right: 
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_role("button", name="Sign out").wait_for()
     entries = page.get_by_role("navigation", name="Pages of the console").get_by_role("link")
-    titles = entries.all_inner_texts()
+    # A badge follows the title on a line of its own.
+    titles = [text.partition("\n")[0] for text in entries.all_inner_texts()]
     assert titles[-2:] == OPEN_TO_ALL
-    for title in titles:
-        entries.get_by_text(title, exact=True).click()
+    for place, title in enumerate(titles):
+        entries.nth(place).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(title)
         main = page.get_by_role("main")
         expect(main.get_by_role("status", name=re.compile("^Loading"))).to_have_count(0, timeout=20_000)
-        expect(main.get_by_role("alert"), title).to_have_count(0)
+        # A test of damaged chains may have left a chain that the background has found broken.
+        expect(main.get_by_role("alert").filter(has_not_text=BROKEN_CHAIN), title).to_have_count(0)
         assert len(main.inner_text()) > len(title) + 40, title
     page.get_by_role("button", name="Sign out").click()
     page.get_by_label("API key or token").wait_for()

@@ -1,6 +1,7 @@
 import { readBody } from "./body.ts";
 import { type ApiReply, type Client, formatPath } from "./client.ts";
 import { isPrefix } from "./provenance.ts";
+import type { RecordedSignature, SignatureRequest } from "./signatures.ts";
 
 /** An amendment, as it is stored. */
 export interface Amendment {
@@ -34,6 +35,7 @@ export interface Transition {
   RejectedAt?: string;
   RejectionReason?: string;
   Meaning: "approval" | "rejection";
+  Signature?: RecordedSignature;
   PreviousHash: string;
   Hash: string;
 }
@@ -109,9 +111,15 @@ export function createAmendment(api: Client, scopeKey: string, made: NewAmendmen
 }
 
 /** Approves another person's amendment; needs Workspace.Amendment.Approve. */
-export function approveAmendment(api: Client, scopeKey: string, id: string, key: string): Promise<Transition> {
+export function approveAmendment(
+  api: Client,
+  scopeKey: string,
+  id: string,
+  key: string,
+  signature?: SignatureRequest,
+): Promise<Transition> {
   const options = { query: { scopeKey }, headers: { "Idempotency-Key": key } };
-  return api.post<Transition>(formatPath`/oi-api/provenance/amendments/${id}/approve`, {}, options);
+  return api.post<Transition>(formatPath`/oi-api/provenance/amendments/${id}/approve`, { signature }, options);
 }
 
 /** Rejects another person's amendment; needs Workspace.Amendment.Approve. */
@@ -121,8 +129,9 @@ export function rejectAmendment(
   id: string,
   reason: string,
   key: string,
+  signature?: SignatureRequest,
 ): Promise<Transition> {
-  const body = { ScopeKey: scopeKey, RejectionReason: reason };
+  const body = { ScopeKey: scopeKey, RejectionReason: reason, signature };
   const options = { query: { scopeKey }, headers: { "Idempotency-Key": key } };
   return api.post<Transition>(formatPath`/oi-api/provenance/amendments/${id}/reject`, body, options);
 }

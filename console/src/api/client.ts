@@ -26,6 +26,8 @@ export interface Caller {
   workspace(): string;
   /** Called if the service rejects the token of a request. */
   refused(error: ApiError, token: string | undefined): void;
+  /** The error of all requests while the session has ended and its page waits for a new sign-in. */
+  locked?(): ApiError | undefined;
 }
 
 const MAX_WAIT_SECONDS = 5;
@@ -36,7 +38,7 @@ export function formatPath(texts: TemplateStringsArray, ...values: (string | num
   return texts.reduce((path, text, index) => path + encodeURIComponent(String(values[index - 1])) + text);
 }
 
-/** Client of the service's public API on this origin, with the session's token. */
+/** Client of the service's public API on this origin, with the session's token. A body is sent as JSON, a Blob as it is. */
 export class Client {
   readonly #caller: Caller;
 
@@ -71,6 +73,10 @@ export class Client {
   /** Returns the Response, for bodies other than JSON: CSV, Parquet, HTML. Throws ApiError like the others. */
   async fetch(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Response> {
     for (let tries = 1; ; tries += 1) {
+      const locked = this.#caller.locked?.();
+      if (locked) {
+        throw locked;
+      }
       const token = this.#caller.token();
       const reply = await this.#send(method, path, body, options, token);
       if (reply.ok) {
@@ -117,8 +123,8 @@ export class Client {
     }
     const init: RequestInit = { method, headers, cache: "no-store", credentials: "omit", redirect: "error" };
     if (body !== undefined) {
-      headers.set("Content-Type", "application/json");
-      init.body = JSON.stringify(body);
+      headers.set("Content-Type", body instanceof Blob ? body.type : "application/json");
+      init.body = body instanceof Blob ? body : JSON.stringify(body);
     }
     if (options.signal) {
       init.signal = options.signal;

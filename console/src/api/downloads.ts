@@ -1,5 +1,6 @@
+import type { BackgroundJob } from "@/components/jobs.ts";
+
 export type DownloadFormat = "csv" | "jsonl" | "parquet";
-export type DownloadStatus = "pending" | "running" | "completed" | "failed" | "cancelled";
 
 /** A file of a download; its link needs no token and expires after minutes. */
 export interface DownloadFile {
@@ -12,15 +13,10 @@ export interface DownloadFile {
 }
 
 /** A cold download. */
-export interface Download {
+export interface Download extends BackgroundJob {
   downloadId: string;
-  status: DownloadStatus;
-  statusUrl: string;
   format: DownloadFormat;
   dateRange: { start: string; end: string };
-  createdAt: string;
   progress: { connectionsDone: number; connectionsTotal: number; rows: number };
   files: DownloadFile[];
-  expiresAt: string;
-  error: string | null;
 }

@@ -28,6 +28,10 @@ export interface ApiKey {
   expiresAt: string | null;
   lastUsedAt: string | null;
   revokedAt: string | null;
+  /** Lookups of the connections to which the key is bound; missing for a key that is not bound. */
+  connections?: string[];
+  /** Patterns of device ids of a bound key; null for all devices. */
+  devices?: string[] | null;
 }
 
 export function fetchIdentity(api: Client, signal?: AbortSignal): Promise<Identity> {
@@ -57,6 +61,10 @@ export interface KeyRequest {
   principal?: string;
   rights?: readonly Right[];
   expiresInDays?: number;
+  /** Binds the key to connections: it can only send their telemetry. */
+  connections?: readonly string[];
+  /** Patterns of the device ids of a bound key; all devices by default. */
+  devices?: readonly string[];
 }
 
 const KEYS = "/workspace/api/keys";

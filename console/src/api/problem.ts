@@ -2,6 +2,9 @@
 export interface FieldError {
   field: string;
   message: string;
+  /** Position in a document, both from 1. */
+  line?: number;
+  column?: number;
 }
 
 interface ProblemDetails {
@@ -74,6 +77,11 @@ export function isOutdated(error: unknown): error is ApiError {
   return error instanceof ApiError && error.code === "PRECONDITION_FAILED";
 }
 
+/** Returns an error in one line, with the code and the request's id. */
+export function describeError(error: unknown): string {
+  return error instanceof ApiError ? `${error.detail} (${error.code}, ${error.requestId})` : String(error);
+}
+
 /** Tells whether an error is the abort of a request. */
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
@@ -105,4 +113,9 @@ function isFieldError(entry: unknown): entry is FieldError {
     "message" in entry &&
     typeof entry.field === "string"
   );
+}
+
+/** Returns whether a request failed because the workspace keeps no audit log. */
+export function isWithoutAuditLog(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "PROVENANCE_NOT_PROVISIONED";
 }

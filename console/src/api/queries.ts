@@ -1,3 +1,5 @@
+import type { Signature } from "./signatures.ts";
+
 /** A declared parameter of a warm query; types are Kusto's scalar names. */
 export interface QueryParameter {
   name: string;
@@ -9,6 +11,15 @@ export interface QueryParameter {
 export interface Approval {
   approvedBy: string;
   approvedAt: string;
+  signature?: Signature | null;
+}
+
+/** The rejection of a draft; the next change of the query removes it. */
+export interface Rejection {
+  rejectedBy: string;
+  rejectedAt: string;
+  comment: string;
+  signature?: Signature | null;
 }
 
 /** A warm query as `GET /oi-api/warm-queries` lists it. */
@@ -30,6 +41,7 @@ export interface WarmQuery {
   /** The last editor, who cannot approve the query. */
   editedBy: string;
   approval: Approval | null;
+  rejection?: Rejection | null;
 }
 
 /** A result column, with the Kusto name of its type. */

@@ -1,10 +1,12 @@
-import { useEffect, useRef } from "preact/hooks";
-import type uPlot from "uplot";
-import { subscribeToTheme } from "@/shell/theme.ts";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { Button } from "./Button.tsx";
 import css from "./Chart.module.css";
-import { formatLegendTime, formatTicks } from "./chartTimes.ts";
-import { formatMark, listSteps, measureWidth } from "./chartValues.ts";
+import { ChartTable } from "./ChartTable.tsx";
+import { type Limits, NO_LIMITS } from "./chartLimits.ts";
 import { escapeInvisible } from "./invisible.ts";
+import { decimate, type Range } from "./plot/decimate.ts";
+import { LineSample } from "./plot/LineSample.tsx";
+import { Plot, type PlotSource } from "./plot/Plot.tsx";
 
 /** A line of a chart. */
 export interface Series {
@@ -14,94 +16,76 @@ export interface Series {
 }
 
 interface Props {
-  /** Description of the chart, for screen readers; a table has the numbers. */
+  /** Description of the chart, for screen readers. */
   label: string;
   /** Seconds since 1970, ascending. */
   times: readonly number[];
-  /** At most twelve can be distinguished: six colours, solid and dashed. */
+  /** At most twelve can be distinguished. */
   series: readonly Series[];
   unit?: string;
+  /** Expected range, drawn as a band. */
+  limits?: Limits;
   height?: number;
 }
 
-/** Lines over time. */
-export function Chart({ label, times, series, unit = "", height = 240 }: Props) {
-  const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot>(undefined);
-  const data = [times, ...series.map((line) => line.values)] as unknown as uPlot.AlignedData;
-  const latest = useRef(data);
-  latest.current = data;
-  const names = JSON.stringify(series.map((line) => escapeInvisible(line.label).replaceAll("\n", " ")));
-  useEffect(() => {
-    let gone = false;
-    const draw = async () => {
-      const { default: Plot } = await loadLibrary();
-      if (!gone && box.current) {
-        plot.current?.destroy();
-        plot.current = new Plot(buildOptions(box.current, names, unit, height), latest.current, box.current);
-      }
-    };
-    void draw();
-    const stop = subscribeToTheme(() => void draw());
-    const sizes = new ResizeObserver(([entry]) => {
-      plot.current?.setSize({ width: Math.floor(entry?.contentRect.width ?? 0), height });
-    });
-    if (box.current) {
-      sizes.observe(box.current);
+/** Half the range of a chart with one time. */
+const AROUND = 30;
+
+/** Lines over time, with a legend that hides lines, zoom, and a table of the values. */
+export function Chart({ label, times, series, unit = "", limits = NO_LIMITS, height = 240 }: Props) {
+  const [zoom, setZoom] = useState<Range>();
+  const [hiddenNames, setHiddenNames] = useState<ReadonlySet<string>>(new Set());
+  const [table, setTable] = useState(false);
+  const source = useMemo(() => createSource(times, series), [times, series]);
+  const names = series.map((line) => escapeInvisible(line.label).replaceAll("\n", " "));
+  const hidden = useMemo(
+    () => new Set(names.flatMap((name, index) => (hiddenNames.has(name) ? [index] : []))),
+    [names.join("\n"), hiddenNames],
+  );
+  // Another result has other times.
+  useEffect(() => setZoom(undefined), [times]);
+  const toggle = (name: string) => {
+    const next = new Set(hiddenNames);
+    if (!next.delete(name)) {
+      next.add(name);
     }
-    return () => {
-      gone = true;
-      stop();
-      sizes.disconnect();
-      plot.current?.destroy();
-      plot.current = undefined;
-    };
-  }, [names, unit, height]);
-  useEffect(() => plot.current?.setData(latest.current), [times, series]);
-  return <div ref={box} class={css.chart} role="img" aria-label={label} style={{ minHeight: `${height}px` }} />;
+    setHiddenNames(next);
+  };
+  return (
+    <figure class={css.chart}>
+      <Plot {...{ label, source, names, hidden, unit, limits, height, zoom }} onZoom={setZoom} />
+      <div class={css.below}>
+        <ul class={css.legend} aria-label="Lines">
+          {names.map((name, index) => (
+            <li key={name}>
+              <button type="button" aria-pressed={!hidden.has(index)} onClick={() => toggle(name)}>
+                <LineSample index={index} />
+                {name}
+              </button>
+            </li>
+          ))}
+        </ul>
+        <span class={css.actions}>
+          {zoom ? (
+            <Button kind="quiet" onClick={() => setZoom(undefined)}>
+              Reset zoom
+            </Button>
+          ) : (
+            <span class={css.hint}>Drag to zoom</span>
+          )}
+          <Button kind="quiet" icon="table" onClick={() => setTable(!table)}>
+            {table ? "Hide the values" : "Values as a table"}
+          </Button>
+        </span>
+      </div>
+      {table && <ChartTable label={`Values: ${label}`} times={times} series={series} unit={unit} />}
+    </figure>
+  );
 }
 
-const COLOURS = 6;
-let library: Promise<{ default: typeof uPlot }> | undefined;
-
-/** Fetches the library when the first chart is drawn. */
-export function loadLibrary(): Promise<{ default: typeof uPlot }> {
-  library ??= Promise.all([import("uplot"), import("uplot/dist/uPlot.min.css")]).then(([module]) => module);
-  return library;
-}
-
-function buildOptions(box: HTMLElement, names: string, unit: string, height: number): uPlot.Options {
-  const style = getComputedStyle(box);
-  const color = (name: string) => style.getPropertyValue(name).trim();
-  const axis = {
-    stroke: color("--text-faint"),
-    grid: { stroke: color("--line"), width: 1 },
-    ticks: { stroke: color("--line") },
-  };
-  const font = `12px ${color("--font")}`;
-  return {
-    width: box.clientWidth,
-    height,
-    cursor: { points: { size: 6 } },
-    legend: { markers: { dash: (_, index) => (index > COLOURS ? "dashed" : "solid") } },
-    axes: [
-      { ...axis, font, space: 72, values: (_, ticks, __, ___, step) => formatTicks(ticks, step) },
-      {
-        ...axis,
-        font,
-        size: (_, marks) => measureWidth(marks, 64),
-        incrs: (_, __, lowest, highest, pixels, space) => listSteps(lowest, highest, pixels, space),
-        values: (_, ticks) => ticks.map((tick) => `${formatMark(tick)}${unit && ` ${unit}`}`),
-      },
-    ],
-    series: [
-      { label: "Time", value: (_, at) => formatLegendTime(at) },
-      ...(JSON.parse(names) as string[]).map((label, index) => ({
-        label,
-        stroke: color(`--series-${(index % COLOURS) + 1}`),
-        width: 1.5,
-        ...(index < COLOURS ? {} : { dash: [6, 4] }),
-      })),
-    ],
-  };
+function createSource(times: readonly number[], series: readonly Series[]): PlotSource {
+  const data = { times, lines: series.map((line) => line.values) };
+  const [first, last] = [times[0] ?? 0, times.at(-1) ?? 1];
+  const whole: Range = first === last ? [first - AROUND, last + AROUND] : [first, last];
+  return { range: () => whole, read: (range, pixels) => decimate(data, range, pixels) };
 }

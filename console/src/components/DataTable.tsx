@@ -2,10 +2,11 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { formatCount, formatPlain } from "@/format.ts";
 import { joinClasses } from "./classes.ts";
+import { filterRows } from "./columnFilters.ts";
 import { type Column, type Sorting, sortRows, toggleSorting } from "./columns.ts";
 import css from "./DataTable.module.css";
-import { Icon } from "./Icon.tsx";
 import { escapeInvisible } from "./invisible.ts";
+import { TableHead } from "./TableHead.tsx";
 import { Time } from "./Time.tsx";
 import { VisibleText } from "./VisibleText.tsx";
 import { computeSlice, scrollToShow } from "./virtual.ts";
@@ -28,20 +29,27 @@ interface Props<Row> {
   selected?: ((row: Row) => boolean) | undefined;
   /** Called when the reader scrolls near the last row, to load the next page. */
   onEnd?: () => void;
+  /** Lets the reader change the widths of columns and filter by them. */
+  adjustable?: boolean;
 }
 
 const ROW = 32;
 const HEAD = 33;
+const FILTERS = 41;
 
 /** A table of any length. It draws only visible rows, sorts by column, and supports the keyboard. */
 export function DataTable<Row>(props: Props<Row>) {
   const { label, columns, rows, rowKey, onOpen, empty, height = 560, sorting, selected, onEnd } = props;
+  const { adjustable = false } = props;
   const [by, setBy] = useState(sorting);
+  const [filters, setFilters] = useState(NO_FILTERS);
+  const [widths, setWidths] = useState(NO_WIDTHS);
   const [top, setTop] = useState(0);
   const [active, setActive] = useState(-1);
   const box = useRef<HTMLDivElement>(null);
   const id = useId();
-  const ordered = useMemo(() => sortRows(rows, columns, by), [rows, columns, by]);
+  const matching = useMemo(() => filterRows(rows, columns, filters), [rows, columns, filters]);
+  const ordered = useMemo(() => sortRows(matching, columns, by), [matching, columns, by]);
   const drawn = computeSlice(ordered.length, ROW, top, height);
   // New rows at the end do not move the active row.
   useEffect(() => setActive(-1), [rows[0]]);
@@ -66,10 +74,17 @@ export function DataTable<Row>(props: Props<Row>) {
     } else if (to !== undefined && onOpen && box.current) {
       event.preventDefault();
       setActive(to);
-      box.current.scrollTop = scrollToShow(to, ROW, box.current.scrollTop, box.current.clientHeight, HEAD);
+      box.current.scrollTop = scrollToShow(
+        to,
+        ROW,
+        box.current.scrollTop,
+        box.current.clientHeight,
+        adjustable ? HEAD + FILTERS : HEAD,
+      );
     }
   };
-  const least = columns.reduce((sum, column) => sum + (column.width ?? 120), 0);
+  const widthOf = (column: Column<Row>) => widths.get(column.key) ?? column.width;
+  const total = columns.reduce((sum, column) => sum + (widthOf(column) ?? 120), 0);
   const grid = onOpen !== undefined;
   const current = active >= 0 ? { "aria-activedescendant": `${id}-${active}` } : {};
   const boxed = grid
@@ -91,28 +106,21 @@ export function DataTable<Row>(props: Props<Row>) {
     >
       <table
         class={css.table}
-        style={{ minWidth: `${least}px` }}
+        style={widths.size > 0 ? { width: `${total}px` } : { minWidth: `${total}px` }}
         role={grid ? "presentation" : undefined}
         aria-rowcount={grid ? undefined : ordered.length + 1}
       >
         <colgroup>
-          {columns.map((column) => (
-            <col key={column.key} style={column.width ? { width: `${column.width}px` } : undefined} />
-          ))}
+          {columns.map((column) => {
+            const width = widthOf(column);
+            return <col key={column.key} style={width ? { width: `${width}px` } : undefined} />;
+          })}
         </colgroup>
-        <thead>
-          <tr role={grid ? "row" : undefined} aria-rowindex={1}>
-            {columns.map((column) => (
-              <Head
-                key={column.key}
-                column={column}
-                by={by}
-                grid={grid}
-                onSort={() => setBy(toggleSorting(column.key, by))}
-              />
-            ))}
-          </tr>
-        </thead>
+        <TableHead
+          {...{ columns, by, grid }}
+          onSort={(key) => setBy(toggleSorting(key, by))}
+          {...(adjustable ? { filters, onFilter: setFilters, onResize: setWidths } : {})}
+        />
         <tbody>
           <Spacer height={drawn.before} />
           {ordered.slice(drawn.start, drawn.end).map((row, offset) => {
@@ -143,37 +151,8 @@ export function DataTable<Row>(props: Props<Row>) {
   );
 }
 
-interface HeadProps<Row> {
-  column: Column<Row>;
-  by: Sorting | undefined;
-  grid: boolean;
-  onSort: () => void;
-}
-
-function Head<Row>({ column, by, grid, onSort }: HeadProps<Row>) {
-  const direction = by?.key === column.key ? by.direction : undefined;
-  const sortable = column.sortable !== false;
-  return (
-    <th
-      scope="col"
-      role={grid ? "columnheader" : undefined}
-      class={joinClasses(column.type === "number" && css.number)}
-      aria-sort={sortable ? (direction ?? "none") : undefined}
-    >
-      {sortable ? (
-        <button type="button" onClick={onSort}>
-          <span>
-            {column.title}
-            {column.note && <small> {column.note}</small>}
-          </span>
-          {direction && <Icon name={direction === "ascending" ? "up" : "down"} />}
-        </button>
-      ) : (
-        column.title
-      )}
-    </th>
-  );
-}
+const NO_FILTERS: ReadonlyMap<string, string> = new Map();
+const NO_WIDTHS: ReadonlyMap<string, number> = new Map();
 
 function Cell<Row>({ column, row, grid }: { column: Column<Row>; row: Row; grid: boolean }) {
   const code = column.type === "json" || column.type === "code";

@@ -1,22 +1,25 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import { confirmDiscard } from "@/router/unsaved.ts";
 import { Button } from "./Button.tsx";
 import css from "./Dialog.module.css";
+import { useTypedText } from "./useTypedText.ts";
 import { VisibleText } from "./VisibleText.tsx";
 
 interface Props {
   title: string;
-  /** Called by Escape, the cross, and a click outside; the owner must then remove the dialog. */
+  /** Called by Escape, the cross, and a click outside, after a question if typed text would be lost; the owner must then remove the dialog. */
   onClose: () => void;
   children: ComponentChildren;
-  /** Buttons at the bottom right, the main one last. */
-  actions?: ComponentChildren;
+  /** Buttons at the bottom right, the main one last; a function gets an `onClose` that asks the same question. */
+  actions?: ComponentChildren | ((close: () => void) => ComponentChildren);
   wide?: boolean;
 }
 
-/** A modal dialog. It takes the focus, and restores it at the end. */
+/** A modal dialog. It takes the focus, and restores it at the end. Typed text is discarded only after a question. */
 export function Dialog({ title, onClose, children, actions, wide = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const typed = useTypedText(dialog);
   const id = useId();
   useEffect(() => {
     const before = document.activeElement;
@@ -27,32 +30,41 @@ export function Dialog({ title, onClose, children, actions, wide = false }: Prop
       }
     };
   }, []);
-  const outside = (event: MouseEvent) => {
-    if (event.target === dialog.current) {
+  const close = () => {
+    if (!typed.isUnsaved() || confirmDiscard()) {
       onClose();
     }
   };
+  const closeOnEscape = (event: KeyboardEvent) => {
+    // Without this the browser closes the dialog at the second Escape, whatever `cancel` says.
+    if (event.key === "Escape" && !event.defaultPrevented) {
+      event.preventDefault();
+      close();
+    }
+  };
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes the dialog, too
     <dialog
       ref={dialog}
       class={wide ? css.wide : css.dialog}
       aria-labelledby={id}
       onCancel={(event) => {
-        event.preventDefault();
-        onClose();
+        if (event.target === dialog.current) {
+          event.preventDefault();
+          close();
+        }
       }}
-      onClick={outside}
+      onKeyDown={closeOnEscape}
+      onClick={(event) => event.target === dialog.current && close()}
     >
       <div class={css.inside}>
         <header>
           <h2 id={id}>
             <VisibleText text={title} />
           </h2>
-          <Button kind="quiet" icon="close" label="Close" onClick={onClose} />
+          <Button kind="quiet" icon="close" label="Close" onClick={close} />
         </header>
         <div class={css.body}>{children}</div>
-        {actions && <footer>{actions}</footer>}
+        {actions && <footer>{typeof actions === "function" ? actions(close) : actions}</footer>}
       </div>
     </dialog>
   );

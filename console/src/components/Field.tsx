@@ -99,12 +99,14 @@ export function Field({
 interface TextAreaProps extends Common {
   value: string;
   onInput: (value: string) => void;
+  /** Shows the text without a way to change it. */
+  readOnly?: boolean;
   rows?: number;
   mono?: boolean;
 }
 
 /** An input for several lines of text. */
-export function TextArea({ value, onInput, rows = 4, mono, ...common }: TextAreaProps) {
+export function TextArea({ value, onInput, rows = 4, mono, readOnly = false, ...common }: TextAreaProps) {
   return (
     <Frame {...common}>
       {(of) => (
@@ -113,6 +115,7 @@ export function TextArea({ value, onInput, rows = 4, mono, ...common }: TextArea
           class={joinClasses(css.control, css.area, mono && css.mono)}
           rows={rows}
           value={value}
+          readOnly={readOnly}
           spellcheck={false}
           onInput={(event) => onInput(event.currentTarget.value)}
         />

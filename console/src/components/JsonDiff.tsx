@@ -1,7 +1,9 @@
 import { useState } from "preact/hooks";
+import { formatQuantity } from "@/format.ts";
 import { type Change, diff } from "./diff.ts";
 import { Checkbox } from "./Field.tsx";
 import css from "./JsonDiff.module.css";
+import { TextDiff } from "./TextDiff.tsx";
 import { LongText, VisibleText } from "./VisibleText.tsx";
 
 interface Props {
@@ -12,6 +14,9 @@ interface Props {
   /** Shows unchanged fields, too; the reader can switch it. */
   all?: boolean;
 }
+
+/** Longer texts are compared line by line and word by word. */
+const LONG = 80;
 
 const SIGNS: Record<Change, { sign: string; word: string }> = {
   same: { sign: "", word: "unchanged" },
@@ -51,20 +56,35 @@ export function JsonDiff({ before, after, all = false }: Props) {
                   />
                   <span class="visually-hidden">, {SIGNS[field.change].word}</span>
                 </th>
-                <td class={css.before}>
-                  <LongText text={formatValue(field.before)} />
-                </td>
-                <td class={css.after}>
-                  <LongText text={formatValue(field.after)} />
-                </td>
+                {isText(field.before) && isText(field.after) && field.change === "changed" ? (
+                  <td colSpan={2} class={css.text}>
+                    <TextDiff before={field.before} after={field.after} label={`Changes of ${field.path.join(".")}`} />
+                  </td>
+                ) : (
+                  <>
+                    <td class={css.before}>
+                      <LongText text={formatValue(field.before)} />
+                    </td>
+                    <td class={css.after}>
+                      <LongText text={formatValue(field.after)} />
+                    </td>
+                  </>
+                )}
               </tr>
             ))}
           </tbody>
         </table>
       )}
-      {hidden > 0 && <Checkbox label={`Show ${hidden} unchanged`} checked={whole} onChange={setWhole} />}
+      {hidden > 0 && (
+        <Checkbox label={`Show ${formatQuantity(hidden, "unchanged field")}`} checked={whole} onChange={setWhole} />
+      )}
     </div>
   );
+}
+
+/** Tells whether a value is a text that is compared line by line. */
+function isText(value: unknown): value is string {
+  return typeof value === "string" && (value.includes("\n") || value.length > LONG);
 }
 
 /** Formats a value as JSON, but a text of several lines unchanged. */

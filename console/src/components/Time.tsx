@@ -1,4 +1,5 @@
-import { formatLocalTime } from "@/format.ts";
+import { formatTime } from "@/format.ts";
+import { useZone } from "@/shell/timeZone.ts";
 
 interface Props {
   /** RFC 3339; null or undefined shows a dash. */
@@ -7,14 +8,15 @@ interface Props {
   precise?: boolean;
 }
 
-/** An instant in the reader's time zone; the title has the exact time in UTC. */
+/** An instant in the zone of the page; the title has the exact time in UTC. */
 export function Time({ at, precise = false }: Props) {
+  const zone = useZone();
   if (!at) {
     return <span>–</span>;
   }
   return (
     <time dateTime={at} title={`${at.replace("T", " ").replace("Z", "")} UTC`}>
-      {formatLocalTime(at, precise)}
+      {formatTime(at, precise, zone)}
     </time>
   );
 }

@@ -1,4 +1,5 @@
 import type { Client } from "@/api/client.ts";
+import type { Range } from "@/components/plot/decimate.ts";
 import { Frames } from "./frames.ts";
 import { History } from "./history.ts";
 import { type Drop, type Link, LiveStream, type StreamState } from "./stream.ts";
@@ -10,6 +11,8 @@ export interface Scope {
 }
 
 const TICK_MS = 1000;
+/** The first past message arrives within this time after the stream opened, if there is one. */
+const REPLAY_MS = 3000;
 
 /** A live stream with its history and its drawers. */
 export class Live {
@@ -19,6 +22,9 @@ export class Live {
   drop: Drop | undefined;
   /** Time of the pause, milliseconds since 1970; undefined while drawing continues. */
   pausedAt: number | undefined;
+  /** The visible part of the window, in seconds since 1970; undefined for the whole window. */
+  zoom: Range | undefined;
+  #openedAt = 0;
   readonly #stream: LiveStream;
   readonly #frames = new Frames(() => this.#draw());
   readonly #drawers = new Set<(now: number) => void>();
@@ -37,7 +43,7 @@ export class Live {
           this.history.add(text, Date.now());
           this.#frames.request();
         },
-        changed: (state) => this.#tell(() => (this.state = state)),
+        changed: (state) => this.#tell(() => this.#setState(state)),
         dropped: (drop) => this.#tell(() => (this.drop = drop)),
         newest: () => this.history.newest,
       },
@@ -64,10 +70,26 @@ export class Live {
     this.#stream.start();
   }
 
-  /** Pauses or resumes drawing; messages are always recorded. */
+  /** Pauses or resumes drawing; messages are always recorded. Resuming shows the whole window. */
   pause(paused: boolean): void {
-    this.#tell(() => (this.pausedAt = paused ? Date.now() : undefined));
+    this.#tell(() => {
+      this.pausedAt = paused ? Date.now() : undefined;
+      this.zoom = undefined;
+    });
     this.#frames.request();
+  }
+
+  /** Shows a part of the window, and pauses so that it does not move away; undefined shows the whole window. */
+  zoomTo(range: Range | undefined): void {
+    this.#tell(() => {
+      this.pausedAt ??= range === undefined ? undefined : Date.now();
+      this.zoom = range;
+    });
+  }
+
+  /** Tells whether the stream has just opened, so that past messages may still arrive. */
+  isReplaying(): boolean {
+    return this.state.kind === "open" && this.history.consumed === 0 && Date.now() - this.#openedAt < REPLAY_MS;
   }
 
   dismissDrop(): void {
@@ -88,6 +110,11 @@ export class Live {
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  #setState(state: StreamState): void {
+    this.state = state;
+    this.#openedAt = state.kind === "open" ? Date.now() : this.#openedAt;
   }
 
   #draw(): void {

@@ -1,4 +1,4 @@
-// The hash rule of a chain; see docs/audit-trail.md.
+// The hash rule of a chain; see docs/explanation/audit-trail.md.
 import canonicalize from "canonicalize";
 
 import { encodeUtf8, sha256, toHex } from "./bytes.ts";

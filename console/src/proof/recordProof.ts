@@ -1,3 +1,4 @@
+import { formatQuantity } from "@/format.ts";
 // Proof of one record in the browser: digest, verifier key, signed checkpoint, chain, inclusion.
 import { type Bytes, fromBase64, fromHex } from "./bytes.ts";
 import { isConsistent, isIncluded } from "./merkle.ts";
@@ -132,7 +133,7 @@ async function checkCheckpoint(
   proving.add(
     "signature",
     "holds",
-    `The checkpoint over ${checkpoint.size} records has a valid signature of this key.`,
+    `The checkpoint over ${formatQuantity(checkpoint.size, "record")} has a valid signature of this key.`,
     {
       "Signed note": note,
     },

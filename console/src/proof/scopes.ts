@@ -1,4 +1,4 @@
-// Recent scopes of this tab, offered as suggestions because the service has no list of scopes.
+// Recent scopes of this tab, the first suggestions of scope fields.
 import { recall, remember } from "@/session/tabMemory.ts";
 
 const NAME = "scopes";

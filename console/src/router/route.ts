@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { confirmNavigation } from "./unsaved.ts";
+import { confirmNavigation, confirmOwnNavigation } from "./unsaved.ts";
 
 /** A parsed address: `#/queries/pressure-5m?limit=10` is page `queries`, rest `["pressure-5m"]`. */
 export interface Route {
@@ -31,7 +31,7 @@ export function buildHref(
 
 /** Navigates to an address of `buildHref`; `replace` adds no history entry, as for filters. */
 export function navigate(address: string, how: "push" | "replace" = "push"): void {
-  if (!confirmNavigation(new URL(address, window.location.href).hash)) {
+  if (!confirmOwnNavigation(new URL(address, window.location.href).hash)) {
     return;
   }
   if (how === "push") {

@@ -1,32 +1,56 @@
 // Confirmation before unsaved input is lost by a link, the browser's buttons, or closing the tab.
 import { useEffect } from "preact/hooks";
 
-const QUESTION = "You have unsaved changes. Leave this page?";
+const QUESTION = "Discard unsaved changes?";
+
+/**
+ * A form of a page; a dialog, which programs close before they leave its page; or the text of a page that survives
+ * everything except a closed tab.
+ */
+export type HolderKind = "page" | "dialog" | "tab";
 
 /** Forms on the page with unsaved input. */
-const holders = new Set<object>();
+const holders = new Map<object, HolderKind>();
 /** The address that the reader has confirmed. */
 let agreed: string | undefined;
 
+/** Asks whether unsaved input may be discarded. */
+export function confirmDiscard(): boolean {
+  return window.confirm(QUESTION);
+}
+
 /** Tells whether navigation may proceed; asks the reader if input would be lost. */
 export function confirmNavigation(hash: string): boolean {
-  if (holders.size === 0 || hash === agreed) {
+  if (!holds("page", "dialog") || hash === agreed) {
     return true;
   }
-  const yes = window.confirm(QUESTION);
+  const yes = confirmDiscard();
   agreed = yes ? hash : undefined;
   return yes;
 }
 
+/** Like `confirmNavigation`, for a navigation by the program: an open dialog does not prevent it. */
+export function confirmOwnNavigation(hash: string): boolean {
+  if (holds("page")) {
+    return confirmNavigation(hash);
+  }
+  agreed = hash;
+  return true;
+}
+
 /** Tells whether signing out may proceed; asks the reader if input would be lost. */
 export function confirmSignOut(): boolean {
-  return holders.size === 0 || window.confirm(QUESTION);
+  return holders.size === 0 || confirmDiscard();
+}
+
+function holds(...kinds: HolderKind[]): boolean {
+  return [...holders.values()].some((kind) => kinds.includes(kind));
 }
 
 /** Warns before leaving while a form is unsaved; returns the function that ends this. */
-export function blockLeaving(): () => void {
+export function blockLeaving(kind: HolderKind = "page"): () => void {
   const holder = {};
-  holders.add(holder);
+  holders.set(holder, kind);
   window.addEventListener("beforeunload", preventUnload);
   document.addEventListener("click", askAtLink, true);
   return () => {
@@ -39,9 +63,14 @@ export function blockLeaving(): () => void {
   };
 }
 
+/** Lets the program leave the console without a warning, because it has stored the input. */
+export function allowLeaving(): void {
+  window.removeEventListener("beforeunload", preventUnload);
+}
+
 /** Warns before leaving while `unsaved` is true. */
-export function useUnsavedWarning(unsaved: boolean): void {
-  useEffect(() => (unsaved ? blockLeaving() : undefined), [unsaved]);
+export function useUnsavedWarning(unsaved: boolean, kind: HolderKind = "page"): void {
+  useEffect(() => (unsaved ? blockLeaving(kind) : undefined), [unsaved, kind]);
 }
 
 function preventUnload(event: Event): void {

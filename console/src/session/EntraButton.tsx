@@ -2,17 +2,25 @@ import { useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { type EntraConfig, goToEntra } from "./entra.ts";
+import { signInInNewTab } from "./entraTab.ts";
+import { session } from "./index.ts";
 import css from "./SignIn.module.css";
 
-/** A button that signs in with the organisation's account. */
-export function EntraButton({ config }: { config: EntraConfig }) {
+/** A button that signs in with the organisation's account; in a new tab if this one has typed text. */
+export function EntraButton({ config, inNewTab }: { config: EntraConfig; inNewTab: boolean }) {
   const [leaving, setLeaving] = useState(false);
   const [failed, setFailed] = useState<unknown>();
   const leave = async () => {
     setLeaving(true);
     setFailed(undefined);
     try {
-      await goToEntra(config);
+      if (inNewTab) {
+        const reply = signInInNewTab(config, isTooOld());
+        setLeaving(false);
+        await session.signInWithEntra(await reply);
+      } else {
+        await goToEntra(config, isTooOld() ? {} : undefined);
+      }
     } catch (error) {
       setFailed(error);
       setLeaving(false);
@@ -27,4 +35,9 @@ export function EntraButton({ config }: { config: EntraConfig }) {
       <p class={css.or}>or</p>
     </>
   );
+}
+
+/** Tells whether the session ended because its sign-in was too old; the account's session at Entra ID may be as old. */
+function isTooOld(): boolean {
+  return session.state.state === "out" && session.state.reason?.code === "REAUTHENTICATION_REQUIRED";
 }

@@ -12,18 +12,28 @@ export interface EntraConfig {
 }
 
 /** State of a sign-in between the redirects. */
-interface Pending extends EntraConfig {
+export interface PendingSignIn extends EntraConfig {
   state: string;
   nonce: string;
   verifier: string;
   /** The reader's destination: the part after the #. */
   hash: string;
+  /** The access right of a decision that waits for its signature; undefined for an ordinary sign-in. */
+  signs?: string | undefined;
+}
+
+/** A sign-in in which the person must enter the credential, although a sign-in exists. */
+export interface NewSignIn {
+  /** The access right of a decision that waits for its signature. */
+  signs?: string;
+  /** The destination; the default is the current address. */
+  hash?: string;
 }
 
 /** Entra ID's reply: the parameters after the #, and the stored state. */
 export interface EntraReply {
   given: URLSearchParams;
-  pending: Pending | undefined;
+  pending: PendingSignIn | undefined;
 }
 
 /** A token of Entra ID, exchanged at this service for further tokens; in memory only. */
@@ -41,33 +51,44 @@ export async function fetchEntraConfig(signal: AbortSignal): Promise<EntraConfig
   return reply.ok ? (config.entra ?? undefined) : undefined;
 }
 
-/** Redirects to Entra ID. */
-export async function goToEntra(config: EntraConfig): Promise<void> {
+/** Redirects to Entra ID, where the person chooses an account, or enters its credential again for a new sign-in. */
+export async function goToEntra(config: EntraConfig, again?: NewSignIn): Promise<void> {
+  const pending = createPending(config, again);
+  sessionStorage.setItem(NAME, JSON.stringify(pending));
+  window.location.assign(await buildAuthorizeAddress(pending, again !== undefined));
+}
+
+/** Creates the state of a new sign-in. */
+export function createPending(config: EntraConfig, again?: NewSignIn): PendingSignIn {
   const { authorizeUrl, tokenUrl, clientId, scope } = config;
-  const pending: Pending = {
+  return {
     ...{ authorizeUrl, tokenUrl, clientId, scope },
     ...{
       state: createRandomText(),
       nonce: createRandomText(),
       verifier: createRandomText(),
-      hash: window.location.hash,
+      hash: again?.hash ?? window.location.hash,
+      signs: again?.signs,
     },
   };
-  sessionStorage.setItem(NAME, JSON.stringify(pending));
+}
+
+/** Returns the address of the sign-in at Entra ID; `isNew` requires the credential even if a sign-in exists. */
+export async function buildAuthorizeAddress(pending: PendingSignIn, isNew: boolean): Promise<string> {
   const query = new URLSearchParams({
-    client_id: clientId,
+    client_id: pending.clientId,
     response_type: "code",
     // The fragment keeps the code out of server logs.
     response_mode: "fragment",
     redirect_uri: buildRedirectUri(),
-    scope,
+    scope: pending.scope,
     state: pending.state,
     nonce: pending.nonce,
     code_challenge: toBase64Url(await sha256(encodeUtf8(pending.verifier))),
     code_challenge_method: "S256",
-    prompt: "select_account",
+    prompt: isNew ? "login" : "select_account",
   });
-  window.location.assign(`${authorizeUrl}?${query}`);
+  return `${pending.authorizeUrl}?${query}`;
 }
 
 /** Removes Entra ID's reply from the address and the history and returns it; undefined without one. */
@@ -110,7 +131,7 @@ interface TokenReply {
   error_description?: unknown;
 }
 
-async function exchangeCode(pending: Pending, code: string): Promise<TokenReply> {
+async function exchangeCode(pending: PendingSignIn, code: string): Promise<TokenReply> {
   const body = new URLSearchParams({
     client_id: pending.clientId,
     grant_type: "authorization_code",
@@ -132,9 +153,9 @@ async function exchangeCode(pending: Pending, code: string): Promise<TokenReply>
   return answer;
 }
 
-function takePending(): Pending | undefined {
+function takePending(): PendingSignIn | undefined {
   try {
-    const found = JSON.parse(sessionStorage.getItem(NAME) ?? "null") as Pending | null;
+    const found = JSON.parse(sessionStorage.getItem(NAME) ?? "null") as PendingSignIn | null;
     sessionStorage.removeItem(NAME);
     return found ?? undefined;
   } catch {

@@ -14,10 +14,10 @@ export function useSession(): SessionState {
   return state;
 }
 
-/** Returns the signed-in identity; pages render only within a session. */
+/** Returns the signed-in identity; pages render only within a session, or while an ended one waits for a sign-in. */
 export function useIdentity(): Identity {
   const state = useSession();
-  return state.state === "in" ? state.who : NOBODY;
+  return (state.state === "in" ? state.who : state.held?.who) ?? NOBODY;
 }
 
 /** Tells whether the token has all of these rights; pages make no calls without the right. */

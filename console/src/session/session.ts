@@ -11,7 +11,7 @@ import { ApiError } from "@/api/problem.ts";
 import { clearUsage } from "@/api/usage.ts";
 import { type EntraReply, type EntraToken, redeemCode } from "./entra.ts";
 import type { Right } from "./rights.ts";
-import { clearStorage, kept, storeSession } from "./storage.ts";
+import { clearStorage, forgetToken, kept, storeSession } from "./storage.ts";
 
 /** An active session. */
 export interface SignedIn {
@@ -22,15 +22,20 @@ export interface SignedIn {
   number: number;
 }
 
+/** A session that ended by itself. Its page stays, with everything typed, until the same user signs in again. */
+export type HeldSession = Pick<SignedIn, "who" | "number">;
+
 /** No session; `reason` is why the last one ended or failed. */
 export interface SignedOut {
   state: "out";
   reason: ApiError | undefined;
+  held?: HeldSession | undefined;
 }
 
 /** A sign-in is in progress. */
 export interface Starting {
   state: "starting";
+  held?: HeldSession | undefined;
 }
 
 export type SessionState = SignedIn | SignedOut | Starting;
@@ -63,6 +68,9 @@ export class Session {
   #renewal: ReturnType<typeof setTimeout> | undefined;
   /** Incremented when a session ends, to ignore its pending work. */
   #generation = 0;
+  /** Number of the current session; a new sign-in of the same user after an expiry continues it. */
+  #number = 0;
+  #held: HeldSession | undefined;
   /** Incremented by each sign-in and sign-out: only the newest attempt counts. */
   #tries = 0;
   readonly #listeners = new Set<() => void>();
@@ -70,6 +78,7 @@ export class Session {
     token: () => this.#token,
     workspace: () => (this.#state.state === "in" ? (this.#state.who.workspace ?? "") : ""),
     refused: (error, token) => this.#handleRejectedToken(error, token),
+    locked: () => (this.#held ? createExpiredError() : undefined),
   });
 
   get state(): SessionState {
@@ -190,7 +199,7 @@ export class Session {
     const mine = this.#beginAttempt();
     const beginning = this.#state.state === "starting";
     if (this.#state.state !== "in") {
-      this.#change({ state: "starting" });
+      this.#change({ state: "starting", held: this.#held });
     }
     try {
       const opening = await work();
@@ -204,12 +213,16 @@ export class Session {
     }
   }
 
-  #replace({ token, expiresAt, key, entra }: Opening, who: IdentityAt): void {
-    // The previous session ends first, so that the next user finds no data of it.
-    this.#end(undefined);
+  #replace({ token, expiresAt, key, entra }: Opening, identity: IdentityAt): void {
+    if (this.#held && isSameUser(this.#held.who, identity.who)) {
+      this.#held = undefined;
+    } else {
+      // The previous session ends first, so that the next user finds no data of it.
+      this.#end(undefined);
+    }
     this.#key = key;
     this.#entra = entra;
-    this.#storeToken(token, expiresAt, who);
+    this.#storeToken(token, expiresAt, identity);
   }
 
   /** @param beginning true if the page has just loaded, so the tab may have a stored session */
@@ -229,7 +242,7 @@ export class Session {
     const until = new Date(end.getTime() + ahead);
     this.#token = token;
     storeSession({ token, expiresAt: end.toISOString(), until: until.toISOString() });
-    this.#change({ state: "in", who, expiresAt: end, number: this.#generation });
+    this.#change({ state: "in", who, expiresAt: end, number: this.#number });
     this.#scheduleRenewal(until);
   }
 
@@ -281,9 +294,15 @@ export class Session {
     }
   }
 
+  /** Ends the session; without a reason, also everything that the tab remembers of it. */
   #end(reason: ApiError | undefined): void {
+    if (reason === undefined) {
+      this.#held = undefined;
+    } else if (this.#state.state === "in") {
+      this.#held = { who: this.#state.who, number: this.#state.number };
+    }
     this.#clear();
-    this.#change({ state: "out", reason });
+    this.#change({ state: "out", reason, held: this.#held });
   }
 
   #clear(): void {
@@ -292,8 +311,13 @@ export class Session {
     this.#token = undefined;
     this.#key = undefined;
     this.#entra = undefined;
-    clearStorage();
     clearUsage();
+    if (this.#held) {
+      forgetToken();
+    } else {
+      this.#number = this.#generation;
+      clearStorage();
+    }
   }
 
   #change(state: SessionState): void {
@@ -302,6 +326,11 @@ export class Session {
       listener();
     }
   }
+}
+
+/** Tells whether a sign-in continues the page of an ended session; tokens without a user identity never do. */
+function isSameUser(before: Identity, now: Identity): boolean {
+  return now.principal !== null && before.principal === now.principal && before.workspace === now.workspace;
 }
 
 /** Creates a client for sign-in calls with a given credential; a rejection ends no session. */

@@ -17,6 +17,15 @@ export function storeSession(recallSession: StoredSession): void {
   }
 }
 
+/** Deletes the session, but not what the tab remembers. */
+export function forgetToken(): void {
+  try {
+    sessionStorage.removeItem(NAME);
+  } catch {
+    // Nothing was stored.
+  }
+}
+
 /** Deletes the session and all remembered data of the tab. */
 export function clearStorage(): void {
   try {

@@ -1,5 +1,6 @@
-import { useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Identity } from "@/api/keys.ts";
+import { joinClasses } from "@/components/classes.ts";
 import { Empty } from "@/components/Empty.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { Toasts } from "@/components/Toasts.tsx";
@@ -7,21 +8,36 @@ import { canOpen, PAGES, type PageEntry } from "@/pages.ts";
 import { type Route, useRoute } from "@/router/route.ts";
 import { useSession } from "@/session/hooks.ts";
 import { SignIn } from "@/session/SignIn.tsx";
+import { SignInAgain } from "@/session/SignInAgain.tsx";
 import css from "./App.module.css";
 import { recordNavigation } from "./focus.ts";
 import { Header } from "./Header.tsx";
 import { LoadedPage } from "./LoadedPage.tsx";
 import { Nav } from "./Nav.tsx";
 import { Page } from "./Page.tsx";
+import { setZoneArea } from "./timeZone.ts";
 
 /** The console: the sign-in page, or the shell around the current page. */
 export function App() {
   const state = useSession();
+  const shown = state.state === "in" ? state : state.held;
+  const locked = state.state !== "in";
   return (
     <>
-      {state.state === "in" && <Shell key={state.number} who={state.who} />}
-      {state.state === "out" && <SignIn busy={false} reason={state.reason} />}
-      {state.state === "starting" && (
+      {shown && (
+        <div class={joinClasses(locked && css.locked)}>
+          <Shell key={shown.number} who={shown.who} />
+        </div>
+      )}
+      {locked && shown && (
+        <SignInAgain
+          busy={state.state === "starting"}
+          reason={state.state === "out" ? state.reason : undefined}
+          who={shown.who}
+        />
+      )}
+      {!shown && state.state === "out" && <SignIn busy={false} reason={state.reason} />}
+      {!shown && state.state === "starting" && (
         <main class={css.starting}>
           <Loading label="Signing in" rows={3} />
         </main>
@@ -37,7 +53,11 @@ function Shell({ who }: { who: Identity }) {
   const [navOpen, setNavOpen] = useState(false);
   const pages = PAGES.filter((page) => canOpen(page, who.accessRights));
   const current = route.page === "" ? pages[0] : PAGES.find((page) => page.path === route.page);
+  // Before the page is rendered, so that its first times have the right zone.
+  setZoneArea(current?.zoneArea ?? "plant");
   usePageChanges(current?.path ?? route.page);
+  const closeNav = useCallback(() => setNavOpen(false), []);
+  useMenuClosing(navOpen, closeNav);
   const skip = (event: Event) => {
     event.preventDefault();
     main.current?.focus();
@@ -50,13 +70,43 @@ function Shell({ who }: { who: Identity }) {
       </a>
       <Header who={who} navOpen={navOpen} onToggleNav={() => setNavOpen(!navOpen)} />
       <div class={css.columns}>
-        <Nav pages={pages} current={current?.path ?? ""} open={navOpen} onNavigate={() => setNavOpen(false)} />
+        <Nav
+          pages={pages.filter((page) => !page.unlisted)}
+          current={current?.path ?? ""}
+          open={navOpen}
+          onNavigate={closeNav}
+        />
         <main ref={main} id="main" class={css.main} tabIndex={-1}>
           <Current entry={current} route={route} allowed={current !== undefined && pages.includes(current)} />
         </main>
       </div>
     </div>
   );
+}
+
+/** Closes the unfolded menu on Escape, with the focus on its button, and on a click outside. */
+function useMenuClosing(isOpen: boolean, close: () => void): void {
+  useEffect(() => {
+    const button = document.querySelector<HTMLElement>('[aria-controls="navigation"]');
+    const isInside = (target: EventTarget | null) =>
+      target instanceof Node &&
+      (button?.contains(target) || document.getElementById("navigation")?.contains(target) === true);
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key === "Escape") {
+        close();
+        button?.focus();
+      }
+    };
+    const onPointer = (event: Event) => isInside(event.target) || close();
+    if (isOpen) {
+      document.addEventListener("keydown", onKey);
+      document.addEventListener("pointerdown", onPointer);
+    }
+    return () => {
+      document.removeEventListener("keydown", onKey);
+      document.removeEventListener("pointerdown", onPointer);
+    };
+  }, [isOpen, close]);
 }
 
 function Current({ entry, route, allowed }: { entry: PageEntry | undefined; route: Route; allowed: boolean }) {
@@ -70,7 +120,7 @@ function Current({ entry, route, allowed }: { entry: PageEntry | undefined; rout
   if (!allowed) {
     return (
       <Page key={entry.path} title={entry.title}>
-        <Empty title="Your token cannot open this page">
+        <Empty title="You don't have access to this page">
           It needs {[...entry.rights, ...(entry.anyRight ? [entry.anyRight.join(" or ")] : [])].join(" and ")}. Sign in
           with a key that has them, or ask an administrator.
         </Empty>

@@ -9,6 +9,7 @@ import { confirmSignOut } from "@/router/unsaved.ts";
 import { session } from "@/session/index.ts";
 import css from "./Header.module.css";
 import { getTheme, subscribeToTheme, toggleTheme } from "./theme.ts";
+import { ZoneButton } from "./ZoneButton.tsx";
 
 interface Props {
   who: Identity;
@@ -16,7 +17,7 @@ interface Props {
   onToggleNav: () => void;
 }
 
-/** The header: workspace, user, theme and sign-out. */
+/** The header: workspace, user, time zone, theme and sign-out. */
 export function Header({ who, navOpen, onToggleNav }: Props) {
   const [shown, setShown] = useState(getTheme());
   useEffect(() => subscribeToTheme(() => setShown(getTheme())), []);
@@ -48,6 +49,7 @@ export function Header({ who, navOpen, onToggleNav }: Props) {
           {who.name || who.principal || "Service"}
         </span>
         {who.principal === null && <Badge>no identity</Badge>}
+        <ZoneButton />
         <Button
           kind="quiet"
           icon={shown === "dark" ? "sun" : "moon"}

@@ -1,27 +1,36 @@
 import { Component, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { isServiceReachable } from "@/api/reachability.ts";
 import { Button } from "@/components/Button.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { Notice } from "@/components/Notice.tsx";
+import { useWork } from "@/components/useWork.ts";
 import type { PageProps } from "@/pageProps.ts";
 import type { PageEntry } from "@/pages.ts";
 import type { Route } from "@/router/route.ts";
+import { Page } from "./Page.tsx";
 
 /** Loads and shows a page; an error in it does not affect the rest of the console. */
 export function LoadedPage({ entry, route }: { entry: PageEntry; route: Route }) {
   const [Shown, setShown] = useState<ComponentType<PageProps>>();
-  const [failed, setFailed] = useState(false);
+  const [failed, setFailed] = useState<"unreachable" | "broken">();
   useEffect(() => {
     let gone = false;
     entry.load().then(
       (module) => gone || setShown(() => module.default),
-      () => gone || setFailed(true),
+      async () => {
+        const found = await findReason();
+        return gone || setFailed(found);
+      },
     );
     return () => {
       gone = true;
     };
   }, [entry]);
-  if (failed) {
+  if (failed === "unreachable") {
+    return <Unreachable title={entry.title} />;
+  }
+  if (failed === "broken") {
     return <Broken>The page could not be loaded. The console may have been updated.</Broken>;
   }
   return Shown ? (
@@ -30,6 +39,34 @@ export function LoadedPage({ entry, route }: { entry: PageEntry; route: Route })
     </Boundary>
   ) : (
     <Loading label={`Loading ${entry.title}`} rows={8} />
+  );
+}
+
+/** Returns why a page could not be loaded; only a service that responds can be asked for the page again. */
+async function findReason(): Promise<"unreachable" | "broken"> {
+  return (await isServiceReachable()) ? "broken" : "unreachable";
+}
+
+function Unreachable({ title }: { title: string }) {
+  const { busy, run } = useWork();
+  const [tries, setTries] = useState(0);
+  // A reload without the service would replace the console by an error page of the browser.
+  const retry = async () => {
+    if (await isServiceReachable()) {
+      window.location.reload();
+    }
+    setTries(tries + 1);
+  };
+  return (
+    <Page title={title}>
+      <Notice kind="bad" title="The service does not respond">
+        <p>The page was not loaded. Check that the service runs and that this machine can reach it.</p>
+        {tries > 0 && <p>It still does not respond, after {tries === 1 ? "1 retry" : `${tries} retries`}.</p>}
+        <Button icon="refresh" busy={busy} onClick={() => void run(retry)}>
+          Retry
+        </Button>
+      </Notice>
+    </Page>
   );
 }
 

@@ -32,6 +32,7 @@ export function Nav({ pages, current, open, onNavigate }: Props) {
                   >
                     <Icon name={page.icon} />
                     {page.title}
+                    {page.badge && <page.badge />}
                   </a>
                 </li>
               ))}

@@ -62,6 +62,19 @@ describe("the picture of a chain", () => {
     expect(picture.text).toContain("Every link is valid up to 000000000016; the chain is broken at 000000000017.");
   });
 
+  it("marks an altered record, and no link that the verification found sound", () => {
+    const filter = buildPicture(broken(id(17), `the filter fields of ${id(17)} differ from its content: EntityID`), {
+      tip: 42,
+      checkpoint: null,
+    });
+    expect(states(filter).slice(2, 4)).toEqual(["16 sound", "17 broken"]);
+    expect(filter.links.map((link) => link.state)).toEqual(["sound", "sound", "sound", "unread", "unread"]);
+    const digest = `the digest of the content of ${id(17)} differs from its stored Hash`;
+    const altered = buildPicture(broken(id(17), digest), { tip: 42, checkpoint: null });
+    expect(altered.links[2]?.state).toBe("unread");
+    expect(altered.text).toContain(`Every record is valid up to ${id(16)}; ${id(17)} was altered or damaged.`);
+  });
+
   it("shows a break of the first record beside the genesis hash", () => {
     const picture = buildPicture(broken(id(1)), { tip: 3, checkpoint: null });
     expect(states(picture)).toEqual(["0 sound", "1 broken", "2 unread", "3 unread"]);
@@ -103,7 +116,7 @@ describe("the picture of a chain", () => {
   });
 
   it("shows a fork as a branch beside the record whose predecessor is claimed twice", () => {
-    const verdict = broken("ab".repeat(32), "fork: a second record claims the predecessor of 000000000005", true);
+    const verdict = broken("ab".repeat(32), "fork: this record and 000000000005 have the same PreviousHash", true);
     expect(findBrokenSequence(verdict)).toBe(5);
     const picture = buildPicture(verdict, { tip: 9, checkpoint: null });
     expect(states(picture)).toEqual(["0 sound", "1 sound", "4 sound", "5 sound", "6 unread", "9 unread"]);

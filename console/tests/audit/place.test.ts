@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { buildAddress, buildRecordAddress, countFilters, isComplete, parsePlace } from "@/pages/audit/place.ts";
-import { fromDateField, toDateField } from "@/pages/audit/times.ts";
 import { parseHash } from "@/router/route.ts";
 
 describe("the address of the audit page", () => {
@@ -41,19 +40,5 @@ describe("the address of the audit page", () => {
       record: undefined,
       at: undefined,
     });
-  });
-});
-
-describe("dates of filters", () => {
-  it("are instants, shown in the reader's own time", () => {
-    const instant = fromDateField("2026-03-01T10:30");
-    expect(instant).toBe(new Date(2026, 2, 1, 10, 30).toISOString());
-    expect(toDateField(instant)).toBe("2026-03-01T10:30");
-    expect([fromDateField(""), fromDateField("x"), toDateField(undefined), toDateField("x")]).toEqual([
-      undefined,
-      undefined,
-      "",
-      "",
-    ]);
   });
 });

@@ -65,7 +65,7 @@ describe("an export", () => {
 
   it("that is a prefix tells the command for the whole chain, quoted for the shell", () => {
     expect(buildFetchCommand("https://host", chain)).toBe(
-      "OI_TOKEN=… python -m shared.provenance.verify fetch https://host --target DomainEvents " +
+      "OI_TOKEN=… oi audit fetch https://host --target DomainEvents " +
         "--scope 'batch/7 +ü'\\''s' --out provenance-DomainEvents-batch_7____s.json",
     );
     expect(buildFetchCommand("https://host", { target: "AccessControl", scopeKey: "" })).not.toContain("--scope");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { classifyKey } from "../../src/pages/keys/KeyStatus.tsx";
+import { canRevoke, classifyKey } from "../../src/pages/keys/KeyStatus.tsx";
 import { canIssue, countMinutesUntil, LIFETIMES, MOST_MINUTES, parseMinutes } from "../../src/pages/keys/lifetimes.ts";
 import { readClaim } from "../../src/session/claims.ts";
 
@@ -28,6 +28,9 @@ test("a key is revoked before it is ended, and ended before it is in use", () =>
   expect(classifyKey(key, NOW)).toBe("unused");
   expect(classifyKey({ ...key, lastUsedAt: past }, NOW)).toBe("in use");
   expect(classifyKey({ ...key, lastUsedAt: past, expiresAt: past }, NOW)).toBe("ended");
+  expect(classifyKey({ ...key, lastUsedAt: past, ownerDisabled: true }, NOW)).toBe("owner disabled");
+  expect(canRevoke("owner disabled")).toBe(true);
+  expect(canRevoke("revoked")).toBe(false);
   expect(classifyKey({ revokedAt: past, expiresAt: past, lastUsedAt: past }, NOW)).toBe("revoked");
 });
 

@@ -11,20 +11,23 @@ import { parseRecordId } from "@/proof/record.ts";
 import { navigate } from "@/router/route.ts";
 import { AmendmentStatus } from "./AmendmentStatus.tsx";
 import css from "./Amendments.module.css";
-import { type Entry, toEntry } from "./entries.ts";
+import { computeStatuses, type Entry, findCurrentStatus, toEntry } from "./entries.ts";
 import { buildEntityAddress } from "./place.ts";
 
 const PAGE = 200;
+const NONE: ReadonlySet<string> = new Set();
 
-const COLUMNS: readonly Column<AmendmentRecord & { entry: Entry }>[] = [
+type Row = AmendmentRecord & { entry: Entry; current: string };
+
+const COLUMNS: readonly Column<Row>[] = [
   { key: "id", title: "Record", type: "code", value: (row) => row.entry.id, width: 128, sortable: false },
   { key: "at", title: "Time", type: "time", value: (row) => row.entry.at || null, width: 168, sortable: false },
   { key: "what", title: "What", value: (row) => describeEntry(row.entry), width: 250, sortable: false },
   {
     key: "status",
-    title: "Stored as",
-    value: (row) => row.entry.status,
-    render: (row) => <AmendmentStatus status={row.entry.status} />,
+    title: "Status",
+    value: (row) => row.current,
+    render: (row) => <AmendmentStatus status={row.current} />,
     width: 110,
     sortable: false,
   },
@@ -47,17 +50,25 @@ const STATUSES = [
 
 interface State {
   rows: readonly AmendmentRecord[] | undefined;
+  /** Ids of the pending amendments among the rows. */
+  pending: ReadonlySet<string>;
   hasMore: boolean;
   loading: boolean;
   error: unknown;
 }
 
-/** Amendments and decisions as they are stored, newest first. */
+/** Amendments and decisions, newest first. */
 export function AllAmendments({ scope }: { scope: string }) {
   const [status, setStatus] = useState<(typeof STATUSES)[number]["value"]>("");
   const [entity, setEntity] = useState("");
   const [author, setAuthor] = useState("");
-  const [state, setState] = useState<State>({ rows: undefined, hasMore: true, loading: true, error: undefined });
+  const [state, setState] = useState<State>({
+    rows: undefined,
+    pending: NONE,
+    hasMore: true,
+    loading: true,
+    error: undefined,
+  });
   const work = useRef<AbortController>(undefined);
   const filters: AmendmentFilters = { status: status || undefined, entityId: entity, amendedBy: author };
   const read = (before: readonly AmendmentRecord[]) => {
@@ -67,10 +78,16 @@ export function AllAmendments({ scope }: { scope: string }) {
     const last = parseRecordId(before.at(-1)?.RecordID);
     const toSequence = last === null ? undefined : last - 1;
     setState((now) => ({ ...now, loading: true, error: undefined }));
-    queryAmendments(api, scope, { ...filters, toSequence, limit: PAGE }, abort.signal).then(
-      (found) =>
+    loadPage(scope, { ...filters, toSequence }, abort.signal).then(
+      ({ records, hasMore, pending }) =>
         abort.signal.aborted ||
-        setState({ rows: [...before, ...found.records], hasMore: found.hasMore, loading: false, error: undefined }),
+        setState((now) => ({
+          rows: [...before, ...records],
+          pending: before.length === 0 ? pending : new Set([...now.pending, ...pending]),
+          hasMore,
+          loading: false,
+          error: undefined,
+        })),
       (error: unknown) =>
         abort.signal.aborted || isAbort(error) || setState((now) => ({ ...now, loading: false, error })),
     );
@@ -79,7 +96,7 @@ export function AllAmendments({ scope }: { scope: string }) {
     read([]);
     return () => work.current?.abort();
   }, [scope, status, entity, author]);
-  const rows = useMemo(() => (state.rows ?? []).map((row) => ({ ...row, entry: toEntry(row) })), [state.rows]);
+  const rows = useMemo(() => toRows(state.rows ?? [], state.pending), [state.rows, state.pending]);
   const more = () => {
     if (state.rows && state.hasMore && !state.loading && state.error === undefined) {
       read(state.rows);
@@ -90,7 +107,7 @@ export function AllAmendments({ scope }: { scope: string }) {
       <div class={css.filters}>
         <Select label="Status" value={status} options={STATUSES} onChange={setStatus} />
         <Field label="Entity" value={entity} onInput={setEntity} placeholder="any" />
-        <Field label="Made by" value={author} onInput={setAuthor} placeholder="anybody" />
+        <Field label="Made by" value={author} onInput={setAuthor} placeholder="anyone" />
       </div>
       {state.error !== undefined && <ErrorNotice error={state.error} onRetry={() => read(state.rows ?? [])} />}
       {state.rows ? (
@@ -112,4 +129,27 @@ export function AllAmendments({ scope }: { scope: string }) {
       )}
     </div>
   );
+}
+
+type PageFilters = AmendmentFilters & { toSequence: number | undefined };
+
+/**
+ * Loads a page of records, and the ids of its pending amendments. A decision is a record of its own, so the amendment
+ * itself stays stored as pending.
+ */
+async function loadPage(scope: string, filters: PageFilters, signal: AbortSignal) {
+  const found = await queryAmendments(api, scope, { ...filters, limit: PAGE }, signal);
+  const asked = filters.status !== "pending" && found.records.some((record) => record.Status === "pending");
+  const waiting = asked
+    ? await queryAmendments(api, scope, { ...filters, status: "pending", limit: PAGE }, signal)
+    : { records: filters.status === "pending" ? found.records : [] };
+  return { ...found, pending: new Set(waiting.records.map((record) => record.RecordID)) };
+}
+
+function toRows(records: readonly AmendmentRecord[], pending: ReadonlySet<string>): Row[] {
+  const known = { pending, decided: computeStatuses([...records].reverse()) };
+  return records.map((record) => {
+    const entry = toEntry(record);
+    return { ...record, entry, current: findCurrentStatus(entry, known) };
+  });
 }

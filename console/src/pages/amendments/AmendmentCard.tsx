@@ -6,6 +6,7 @@ import { LongText, VisibleText } from "@/components/VisibleText.tsx";
 import { buildRecordAddress } from "@/pages/audit/place.ts";
 import { parseRecordId } from "@/proof/record.ts";
 import { useHasRights } from "@/session/hooks.ts";
+import { AlteredNotice } from "./AlteredNotice.tsx";
 import { AmendmentStatus } from "./AmendmentStatus.tsx";
 import css from "./Amendments.module.css";
 import { buildEntityAddress } from "./place.ts";
@@ -36,6 +37,7 @@ export function AmendmentCard({ scope, amendment, status, children }: Props) {
       <p class={css.soft}>
         {amendment.AmendedBy}, <Time at={amendment.AmendedAt} /> · <AuditLink scope={scope} id={amendment.RecordID} />
       </p>
+      <AlteredNotice record={amendment} />
       <JsonDiff before={amendment.OriginalRecord} after={amendment.AmendedRecord} />
       <p>
         <b>{amendment.ReasonCategory}</b>

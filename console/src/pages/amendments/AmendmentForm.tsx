@@ -6,6 +6,7 @@ import { Badge } from "@/components/Badge.tsx";
 import { Button } from "@/components/Button.tsx";
 import { Field, Select, TextArea } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { useInvalidFocus } from "@/components/useInvalidFocus.ts";
 import type { RecordView } from "@/pages/audit/recordView.ts";
 import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { useIdentity } from "@/session/hooks.ts";
@@ -87,6 +88,7 @@ interface FormProps {
 function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps) {
   const who = useIdentity();
   const [tried, setTried] = useState(refused !== undefined);
+  const { element, focusInvalid } = useInvalidFocus<HTMLFormElement>();
   const { amendment, wrong, changed } = validateDraft(draft);
   const field = (name: keyof Draft) => ({
     value: draft[name],
@@ -96,10 +98,14 @@ function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps)
   const submit = (event: Event) => {
     event.preventDefault();
     setTried(true);
-    if (amendment) onReview(amendment);
+    if (amendment) {
+      onReview(amendment);
+    } else {
+      focusInvalid();
+    }
   };
   return (
-    <form class={css.form} onSubmit={submit} noValidate>
+    <form ref={element} class={css.form} onSubmit={submit} noValidate>
       {who.principal === null && (
         <Notice kind="warn" title="This token has no user identity">
           Service tokens cannot make amendments, because each amendment records its author. Sign in as yourself.
@@ -116,14 +122,15 @@ function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps)
             {...field("OriginalRecord")}
             rows={12}
             mono
-            hint="The recorded JSON object"
+            readOnly={from !== null}
+            hint={from ? `As recorded in ${from.id}; it cannot change` : "The recorded JSON object"}
           />
           <TextArea
             label="Amended record"
             {...field("AmendedRecord")}
             rows={12}
             mono
-            hint="The same object with the right values"
+            hint="The same object with the correct values"
           />
         </div>
         <Changed names={changed} />

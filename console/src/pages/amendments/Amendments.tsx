@@ -28,17 +28,15 @@ export default function Amendments({ route }: PageProps) {
     rememberScope(place.scope);
   }, [place.scope]);
   return (
-    <Page
-      title="Amendments"
-      description="Originals never change: an amendment is a separate record, and another person approves or rejects it."
-    >
+    <Page title="Amendments" description="Amendments never overwrite the original. A second person approves them.">
       <ScopeField
+        target="DomainAmendments"
         value={scope}
         onInput={setScope}
         onOpen={(chosen) => navigate(buildViewAddress(chosen, place.view))}
       />
       {place.scope === "" ? (
-        <Empty title="Which scope?">Enter the scope of the amendments: a line, a batch, a system.</Empty>
+        <Empty title="Which scope?">Choose or enter the scope of the amendments: a line, a batch, a system.</Empty>
       ) : (
         <Views key={place.scope} place={place} />
       )}
@@ -57,7 +55,7 @@ function Views({ place }: { place: Place }) {
       selected={view}
       onSelect={(chosen) => navigate(buildViewAddress(place.scope, chosen))}
     >
-      {view === "queue" && <Queue scope={place.scope} />}
+      {view === "queue" && <Queue key={place.record} scope={place.scope} from={place.record} />}
       {view === "all" && <AllAmendments scope={place.scope} />}
       {view === "entity" && (
         <Entity

@@ -1,15 +1,22 @@
 import { useId, useState } from "preact/hooks";
-import { type Amendment, approveAmendment, rejectAmendment, type Transition } from "@/api/amendments.ts";
+import { type Amendment, approveAmendment, rejectAmendment } from "@/api/amendments.ts";
+import { announceDecision } from "@/api/decisions.ts";
 import { createIdempotencyKey } from "@/api/idempotency.ts";
-import { ApiError, api } from "@/api/index.ts";
+import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { TextArea } from "@/components/Field.tsx";
+import { JsonDiff } from "@/components/JsonDiff.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
+import { parseRecordId } from "@/proof/record.ts";
 import { useHasRights, useIdentity } from "@/session/hooks.ts";
+import { describeSubject, findSignature, type PendingSignature } from "@/signing/pendingSignature.ts";
+import { SigningFields } from "@/signing/SigningFields.tsx";
+import { useSigning } from "@/signing/useSigning.ts";
 import css from "./Amendments.module.css";
 import { explainDenial } from "./entries.ts";
+import { buildQueueAddress } from "./place.ts";
 
 type Kind = "approve" | "reject";
 
@@ -24,7 +31,9 @@ interface Props {
 export function Decision({ scope, amendment, onReload }: Props) {
   const { principal } = useIdentity();
   const why = explainDenial(amendment.AmendedBy, principal, useHasRights("Workspace.Amendment.Approve"));
-  const [open, setOpen] = useState<Kind>();
+  // A dialog that the caller left for a sign-in opens again.
+  const [pending] = useState(() => findSignature(describeSubject("amendment", scope, amendment.RecordID), principal));
+  const [open, setOpen] = useState<Kind | undefined>(why === undefined ? pending?.verb : undefined);
   const reason = useId();
   return (
     <div class={css.row} aria-describedby={why ? reason : undefined}>
@@ -42,6 +51,7 @@ export function Decision({ scope, amendment, onReload }: Props) {
       {open && (
         <DecisionDialog
           kind={open}
+          pending={pending?.verb === open ? pending : undefined}
           scope={scope}
           amendment={amendment}
           onClose={() => setOpen(undefined)}
@@ -55,37 +65,57 @@ export function Decision({ scope, amendment, onReload }: Props) {
   );
 }
 
-function DecisionDialog({ kind, scope, amendment, onClose, onReload }: Props & { kind: Kind; onClose: () => void }) {
+interface DialogProps extends Props {
+  kind: Kind;
+  pending: PendingSignature | undefined;
+  onClose: () => void;
+}
+
+function DecisionDialog({ kind, pending, scope, amendment, onClose, onReload }: DialogProps) {
   const { principal } = useIdentity();
-  const [reason, setReason] = useState("");
+  const [reason, setReason] = useState(pending?.text ?? "");
   const [busy, setBusy] = useState(false);
   const [missing, setMissing] = useState<string>();
   const [error, setError] = useState<unknown>();
   // One key for each decision: a retry after a lost reply stores it once.
-  const [key] = useState(createIdempotencyKey);
+  const [key] = useState(() => pending?.idempotencyKey ?? createIdempotencyKey());
   const id = amendment.RecordID;
+  const signing = useSigning({
+    ...{ kind: "amendments", verb: kind, right: "Workspace.Amendment.Approve", pending },
+    ...{ subject: describeSubject("amendment", scope, id), address: buildQueueAddress(scope, parseRecordId(id)) },
+    ...{ text: reason, idempotencyKey: key },
+  });
   const decide = async () => {
     if (kind === "reject" && reason.trim() === "") {
       setMissing("Enter a reason; it is recorded with the rejection.");
       return;
     }
+    setMissing(undefined);
+    if (!signing.validate()) return;
     setBusy(true);
     setError(undefined);
     try {
-      const made = await sendDecision(kind, scope, id, reason.trim(), key);
+      const made = await signing.send((client, signature) =>
+        kind === "approve"
+          ? approveAmendment(client, scope, id, key, signature)
+          : rejectAmendment(client, scope, id, reason.trim(), key, signature),
+      );
       showToast(`${kind === "approve" ? "Approved" : "Rejected"}, recorded as ${made.RecordID}`);
+      announceDecision();
       onReload();
     } catch (failed) {
       setError(failed);
       setBusy(false);
     }
   };
-  const meanwhile = error instanceof ApiError && error.code === "AMENDMENT_NOT_PENDING" ? error : undefined;
+  const meanwhile = findEarlierDecision(error);
   const verb = kind === "approve" ? "Approve" : "Reject";
+  const label = signing.required ? `Sign and ${kind}` : verb;
   return (
     <Dialog
       title={`${verb} amendment ${id}`}
-      onClose={onClose}
+      wide={signing.required}
+      onClose={meanwhile ? onReload : onClose}
       actions={
         meanwhile ? (
           <Button kind="primary" icon="refresh" onClick={onReload}>
@@ -94,20 +124,29 @@ function DecisionDialog({ kind, scope, amendment, onClose, onReload }: Props & {
         ) : (
           <>
             <Button onClick={onClose}>Cancel</Button>
-            <Button kind={kind === "approve" ? "primary" : "danger"} busy={busy} onClick={() => void decide()}>
-              {verb}
+            <Button
+              kind={kind === "approve" ? "primary" : "danger"}
+              busy={busy || !signing.ready}
+              onClick={() => void decide()}
+            >
+              {label}
             </Button>
           </>
         )
       }
     >
-      <p>
-        Recorded permanently, as a signature: <b>{principal}</b>, the time, and the meaning{" "}
-        <b>{kind === "approve" ? "approval" : "rejection"}</b>. The original does not change.
-      </p>
+      {signing.required ? (
+        <SignedContent amendment={amendment} />
+      ) : (
+        <p>
+          Recorded permanently, as a signature: <b>{principal}</b>, the time, and the meaning{" "}
+          <b>{kind === "approve" ? "approval" : "rejection"}</b>. The original does not change.
+        </p>
+      )}
       {kind === "reject" && (
         <TextArea label="Reason" value={reason} onInput={setReason} error={missing} rows={3} disabled={busy} />
       )}
+      <SigningFields signing={signing} busy={busy} />
       {meanwhile && (
         <Notice
           kind="warn"
@@ -124,6 +163,20 @@ function DecisionDialog({ kind, scope, amendment, onClose, onReload }: Props & {
   );
 }
 
-function sendDecision(kind: Kind, scope: string, id: string, reason: string, key: string): Promise<Transition> {
-  return kind === "approve" ? approveAmendment(api, scope, id, key) : rejectAmendment(api, scope, id, reason, key);
+/** What is signed: the amendment with its changes, author and reason. */
+function SignedContent({ amendment }: { amendment: Amendment }) {
+  return (
+    <>
+      <p>
+        {amendment.EntityType} <b>{amendment.EntityID}</b>, amended by {amendment.AmendedBy}: {amendment.ReasonCategory}
+        {amendment.ReasonText && `, ${amendment.ReasonText}`}
+      </p>
+      <JsonDiff before={amendment.OriginalRecord} after={amendment.AmendedRecord} />
+    </>
+  );
+}
+
+/** Returns the error if another decision came first. */
+function findEarlierDecision(error: unknown): ApiError | undefined {
+  return error instanceof ApiError && error.code === "AMENDMENT_NOT_PENDING" ? error : undefined;
 }

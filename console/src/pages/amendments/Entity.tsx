@@ -39,7 +39,7 @@ export function Entity({ scope, entity, onOpen }: Props) {
       </form>
       {entity === "" ? (
         <Empty title="Which entity?">
-          Enter the entity's id from its records, or open an entity from the other lists.
+          Enter the ID of the entity as in its records, or open an entity from the other tabs.
         </Empty>
       ) : (
         <Chain scope={scope} entity={entity} />
@@ -62,7 +62,7 @@ function Chain({ scope, entity }: { scope: string; entity: string }) {
           )}
           {records.length === 0 ? (
             <Empty title="No amendments of this entity">
-              No amendment of this scope names {entity}. Ids are case-sensitive.
+              No amendment of this scope names {entity}. IDs are case-sensitive.
             </Empty>
           ) : (
             <Timeline scope={scope} records={records} standings={computeStatuses(records)} />

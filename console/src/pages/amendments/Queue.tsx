@@ -12,10 +12,18 @@ import { Decision } from "./Decision.tsx";
 
 const PAGE = 50;
 
+interface Props {
+  scope: string;
+  /** Sequence of the first amendment to show; undefined for the newest. */
+  from: number | undefined;
+}
+
 /** The pending amendments, newest first. */
-export function Queue({ scope }: { scope: string }) {
+export function Queue({ scope, from }: Props) {
   // First sequence of each page; the last page is visible.
-  const [pages, setPages] = useState<readonly (number | undefined)[]>([undefined]);
+  const [pages, setPages] = useState<readonly (number | undefined)[]>(
+    from === undefined ? [undefined] : [undefined, from],
+  );
   const toSequence = pages.at(-1);
   const resource = useResource(
     (signal) => queryAmendments(api, scope, { status: "pending", toSequence, limit: PAGE }, signal),
@@ -62,7 +70,7 @@ function Nothing({ onReload }: { onReload: () => void }) {
         </Button>
       }
     >
-      New amendments appear here. A mistyped scope is empty, too: check its spelling.
+      New amendments appear here. If you expected some, check the spelling of the scope.
     </Empty>
   );
 }

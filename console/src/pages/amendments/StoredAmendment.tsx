@@ -9,7 +9,7 @@ import { buildEntityAddress } from "./place.ts";
 export function StoredAmendment({ scope, made, onAgain }: { scope: string; made: Amendment; onAgain: () => void }) {
   return (
     <Panel title="Amendment recorded">
-      <Notice kind="good" title={`It is record ${made.RecordID}, ${made.Status}`}>
+      <Notice kind="good" title={`Recorded as ${made.RecordID}; the status is ${made.Status}`}>
         {made.Status === "pending"
           ? "Another person must approve it; they find it under “To decide” in this scope."
           : "This workspace requires no approval: the amendment is effective now."}

@@ -1,7 +1,11 @@
 import type { AmendmentRecord, Transition } from "@/api/amendments.ts";
+import { readSignature } from "@/api/signatures.ts";
 import { Icon } from "@/components/Icon.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
+import { ALTERED } from "@/pages/audit/alteration.ts";
+import { SignatureText } from "@/signing/SignatureText.tsx";
+import { AlteredNotice } from "./AlteredNotice.tsx";
 import { AmendmentCard, AuditLink } from "./AmendmentCard.tsx";
 import css from "./Amendments.module.css";
 import { toEntry } from "./entries.ts";
@@ -24,8 +28,8 @@ export function Timeline({ scope, records, standings }: Props) {
               <Icon name={decision ? (decision.Meaning === "approval" ? "check" : "close") : "pencil"} />
             </span>
             {damaged && (
-              <Notice kind="bad" title={`Record ${id} was changed in the store`}>
-                Verify the chain of amendments in the audit log.
+              <Notice kind="alarm" title={ALTERED}>
+                Record {id} is damaged in the store. “Verify chain” in the audit log shows what to do.
               </Notice>
             )}
             {amendment && !damaged && (
@@ -41,15 +45,23 @@ export function Timeline({ scope, records, standings }: Props) {
 
 function DecisionEntry({ scope, decision }: { scope: string; decision: Transition }) {
   const approved = decision.Meaning === "approval";
+  const signature = readSignature(decision.Signature);
   return (
     <article class={css.decided} aria-label={`Decision ${decision.RecordID}`}>
+      <AlteredNotice record={decision} />
       <p>
         <b>{approved ? "Approved" : "Rejected"}</b>: amendment <code>{decision.AmendmentID}</code>, by{" "}
         {decision.ApprovedBy ?? decision.RejectedBy}
       </p>
+      {signature && <SignatureText signature={signature} />}
       {!approved && <p>{decision.RejectionReason ? `Reason: ${decision.RejectionReason}` : "No reason given."}</p>}
       <p class={css.soft}>
-        <Time at={decision.ApprovedAt ?? decision.RejectedAt} /> · <AuditLink scope={scope} id={decision.RecordID} />
+        {!signature && (
+          <>
+            <Time at={decision.ApprovedAt ?? decision.RejectedAt} /> ·{" "}
+          </>
+        )}
+        <AuditLink scope={scope} id={decision.RecordID} />
       </p>
     </article>
   );

@@ -44,6 +44,23 @@ export function computeStatuses(records: readonly AmendmentRecord[]): ReadonlyMa
   return found;
 }
 
+/** Current status of amendments, as far as the loaded records tell it. */
+export interface KnownStatuses {
+  /** Ids of amendments that were stored as pending and have no decision. */
+  readonly pending: ReadonlySet<string>;
+  /** Status by the id of the amendment, from the loaded decisions. */
+  readonly decided: ReadonlyMap<string, string>;
+}
+
+/** Returns the current status of an entry: of a decision its own, of an amendment what was decided about it. */
+export function findCurrentStatus({ id, status, amendment }: Entry, { pending, decided }: KnownStatuses): string {
+  if (amendment === undefined || status !== "pending" || pending.has(id)) {
+    return status;
+  }
+  const found = decided.get(id);
+  return found === undefined || found === "pending" ? "decided" : found;
+}
+
 /** Explains why a caller may not decide an amendment; undefined if they may. */
 export function explainDenial(author: string, principal: string | null, canApprove: boolean): string | undefined {
   if (!canApprove) return "Your token lacks Workspace.Amendment.Approve; another person must decide.";

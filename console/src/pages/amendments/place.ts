@@ -10,7 +10,7 @@ export interface Place {
   readonly view: View;
   /** Id for the view `entity`. */
   readonly entity: string;
-  /** Sequence of the plant event to amend. */
+  /** Sequence of the plant event to amend, or of the first amendment of the queue. */
   readonly record: number | undefined;
 }
 
@@ -31,6 +31,11 @@ export function parsePlace(route: Route): Place {
 /** Returns the address of a view. */
 export function buildViewAddress(scope: string, view: View): string {
   return buildHref("amendments", scope === "" ? [] : [scope, view]);
+}
+
+/** Returns the address of a pending amendment, where it can be decided. */
+export function buildQueueAddress(scope: string, sequence: number | null): string {
+  return buildHref("amendments", [scope, "queue"], sequence === null ? {} : { record: sequence });
 }
 
 /** Returns the address of an entity's timeline. */

@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import type { PageProps } from "@/pageProps.ts";
+import { BrokenChain, type Verification } from "@/pages/scopes/BrokenChains.tsx";
 import { formatChain } from "@/proof/chains.ts";
 import { rememberScope } from "@/proof/scopes.ts";
 import { navigate } from "@/router/route.ts";
@@ -29,7 +30,7 @@ export default function Audit({ route }: PageProps) {
   return (
     <Page
       title="Audit log"
-      description="Who did what and when, in hash chains that only grow."
+      description="Who changed what and when. Each record contains the hash of the one before, so later changes show."
       actions={whole && <Actions place={place} onOpen={setShown} />}
     >
       <ChainPicker key={place.chain.target} chain={place.chain} />
@@ -37,7 +38,7 @@ export default function Audit({ route }: PageProps) {
         <Chain key={`${place.chain.target}/${place.chain.scopeKey}`} place={place} shown={shown} onClose={close} />
       ) : (
         <Empty title="Which scope?">
-          Enter the scope of the records: a line, a batch, a system. A scope exists from its first record on.
+          Choose or enter the scope of the records: a line, a batch, a system. A scope exists from its first record on.
         </Empty>
       )}
     </Page>
@@ -72,6 +73,7 @@ function Actions({ place, onOpen }: { place: Place; onOpen: (open: Open) => void
 function Chain({ place, shown, onClose }: { place: Place; shown: Open; onClose: () => void }) {
   const { chain, filters, record } = place;
   const listed = useListing(place);
+  const [verified, setVerified] = useState<Verification>();
   useEffect(() => rememberScope(chain.scopeKey), [chain.scopeKey]);
   const select = (sequence: number | undefined) => navigate(buildAddress({ ...place, record: sequence }), "replace");
   const toEnd = () => {
@@ -83,6 +85,7 @@ function Chain({ place, shown, onClose }: { place: Place; shown: Open; onClose: 
   };
   return (
     <>
+      <BrokenChain chain={chain} newest={verified} />
       <FilterBar key={JSON.stringify(filters)} place={place} />
       <div class={record === undefined ? css.alone : css.split}>
         <RecordTable place={place} listed={listed} onOpen={select} onNewest={toEnd} />
@@ -96,7 +99,7 @@ function Chain({ place, shown, onClose }: { place: Place; shown: Open; onClose: 
           />
         )}
       </div>
-      {shown === "verify" && <VerifyDialog chain={chain} ask={listed.ask} onClose={onClose} />}
+      {shown === "verify" && <VerifyDialog chain={chain} ask={listed.ask} onVerified={setVerified} onClose={onClose} />}
       {shown === "export" && <ExportDialog chain={chain} filters={filters} onClose={onClose} />}
       {shown === "write" && (
         <WriteDialog

@@ -27,7 +27,7 @@ export function ChainPicker({ chain }: { chain: ChainName }) {
           </label>
         ))}
       </fieldset>
-      {isScoped(chain.target) && <ScopeField value={scope} onInput={setScope} onOpen={open} />}
+      {isScoped(chain.target) && <ScopeField target={chain.target} value={scope} onInput={setScope} onOpen={open} />}
     </div>
   );
 }

@@ -1,4 +1,6 @@
+import { readSignature } from "@/api/signatures.ts";
 import type { JsonObject } from "@/proof/record.ts";
+import { SignatureText } from "@/signing/SignatureText.tsx";
 import css from "./Audit.module.css";
 
 /** Labels of the members that only some records have. */
@@ -16,6 +18,7 @@ const FACTS: readonly [name: string, label: string][] = [
 
 export function Facts({ record }: { record: JsonObject }) {
   const said = FACTS.filter(([name]) => record[name] !== undefined && record[name] !== "");
+  const signature = readSignature(record.Signature);
   if (said.length === 0) {
     return null;
   }
@@ -24,6 +27,14 @@ export function Facts({ record }: { record: JsonObject }) {
       {said.map(([name, label]) => (
         <Fact key={name} label={label} value={record[name]} />
       ))}
+      {signature && (
+        <div>
+          <dt>Signature</dt>
+          <dd>
+            <SignatureText signature={signature} />
+          </dd>
+        </div>
+      )}
     </dl>
   );
 }

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import { joinClasses } from "@/components/classes.ts";
+import { DateField } from "@/components/DateField.tsx";
 import { Field } from "@/components/Field.tsx";
 import { formatRecordId } from "@/proof/record.ts";
 import { navigate } from "@/router/route.ts";
 import css from "./Audit.module.css";
 import { buildAddress, countFilters, type Place } from "./place.ts";
-import { fromDateField, toDateField } from "./times.ts";
 
 /** The filters of a view; the address contains them, so that people can share it. */
 export function FilterBar({ place }: { place: Place }) {
@@ -14,8 +14,8 @@ export function FilterBar({ place }: { place: Place }) {
   const [action, setAction] = useState(filters.actionType ?? "");
   const [type, setType] = useState(filters.entityType ?? "");
   const [who, setWho] = useState(filters.userId ?? "");
-  const [from, setFrom] = useState(toDateField(filters.startDate));
-  const [to, setTo] = useState(toDateField(filters.endDate));
+  const [from, setFrom] = useState(filters.startDate ?? "");
+  const [to, setTo] = useState(filters.endDate ?? "");
   const [at, setAt] = useState(place.at === undefined ? "" : formatRecordId(place.at));
   const apply = (event: Event) => {
     event.preventDefault();
@@ -23,8 +23,8 @@ export function FilterBar({ place }: { place: Place }) {
       actionType: action.trim(),
       entityType: type.trim(),
       userId: who.trim(),
-      startDate: fromDateField(from),
-      endDate: fromDateField(to),
+      startDate: from || undefined,
+      endDate: to || undefined,
     };
     navigate(
       buildAddress({ ...place, filters: entered, at: Number(at) > 0 ? Number(at) : undefined, record: undefined }),
@@ -40,9 +40,9 @@ export function FilterBar({ place }: { place: Place }) {
     >
       <Field label="Action" value={action} onInput={setAction} placeholder="any" />
       <Field label="Entity type" value={type} onInput={setType} placeholder="any" />
-      <Field label="Who" value={who} onInput={setWho} placeholder="anybody" />
-      <Field label="From" type="datetime-local" value={from} onInput={setFrom} />
-      <Field label="To" type="datetime-local" value={to} onInput={setTo} />
+      <Field label="Who" value={who} onInput={setWho} placeholder="anyone" />
+      <DateField label="From" value={from} onInput={setFrom} />
+      <DateField label="To" value={to} onInput={setTo} />
       <Field
         label="Up to record"
         value={at}

@@ -127,8 +127,8 @@ function Outcome({ proof }: { proof: Proof }) {
   }
   if (proof.outcome === "open") {
     return (
-      <Notice kind="warn" title="Not provable yet">
-        No check failed, but no signed checkpoint covers the record yet. Prove it again in a minute.
+      <Notice kind="warn" title="It cannot be proven yet">
+        No check failed, but no signed checkpoint covers the record yet. Try again in a minute.
       </Notice>
     );
   }

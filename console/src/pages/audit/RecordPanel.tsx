@@ -14,10 +14,13 @@ import { formatRecordId } from "@/proof/record.ts";
 import { useHasRights, useIdentity } from "@/session/hooks.ts";
 import { AmendLink } from "./AmendLink.tsx";
 import css from "./Audit.module.css";
+import { ALTERED, listAlterations } from "./alteration.ts";
+import { BrokenAdvice } from "./BrokenAdvice.tsx";
 import { type CheckedRecord, loadRecord } from "./checkedRecord.ts";
 import { Facts } from "./Facts.tsx";
 import { ProveDialog } from "./ProveDialog.tsx";
 import type { QueryRecords } from "./paging.ts";
+import { ReceiptButton } from "./ReceiptButton.tsx";
 import { VerifyDialog } from "./VerifyDialog.tsx";
 
 interface Props {
@@ -88,6 +91,7 @@ function Content({
   const close = () => setOpen(undefined);
   return (
     <div class={css.panelBody}>
+      <AlterationNotice found={found} />
       <div class={css.said}>
         <strong>{record.action}</strong>
         {!record.damaged && (
@@ -112,15 +116,11 @@ function Content({
             Verify it and the chain
           </Button>
         )}
+        {!record.damaged && <ReceiptButton key={record.sequence} chain={chain} sequence={record.sequence} />}
         <AmendLink chain={chain} record={record} />
       </div>
       {record.damaged ? (
-        <>
-          <Notice kind="bad" title="This record is damaged in the store">
-            The stored content is not a valid record. Verify the chain, and preserve the store for an investigation.
-          </Notice>
-          <CodeBlock code={String(record.record.Content ?? "")} label="The stored content" />
-        </>
+        <CodeBlock code={String(record.record.Content ?? "")} label="The stored content" />
       ) : (
         <Changes found={found} />
       )}
@@ -129,6 +129,25 @@ function Content({
       {open === "prove" && <ProveDialog chain={chain} record={record} onClose={close} />}
       {open === "verify" && <VerifyDialog chain={chain} ask={ask} record={record.id} onClose={close} />}
     </div>
+  );
+}
+
+/** The warning above the values of an altered record, with the signs and the next steps. */
+function AlterationNotice({ found }: { found: CheckedRecord }) {
+  const signs = listAlterations(found);
+  if (signs.length === 0) {
+    return null;
+  }
+  return (
+    <Notice kind="alarm" title={ALTERED}>
+      {signs.map((sign) => (
+        <span key={sign}>{sign}</span>
+      ))}
+      <details>
+        <summary>What to do now</summary>
+        <BrokenAdvice titled={false} />
+      </details>
+    </Notice>
   );
 }
 
@@ -154,8 +173,8 @@ function Links({ found, onGo }: { found: CheckedRecord; onGo: (to: number) => vo
         <code class={css.hash}>{record.hash}</code>
         <Check
           holds={found.digestHolds}
-          yes="equals the digest of the content, computed here"
-          no="not the digest of the content"
+          yes="Matches the content (checked in this browser)"
+          no="The content does not match its hash: altered or damaged."
         />
       </dd>
       <dt>Previous hash</dt>

@@ -1,3 +1,4 @@
+import { useMemo } from "preact/hooks";
 import { Badge } from "@/components/Badge.tsx";
 import { Button } from "@/components/Button.tsx";
 import type { Column } from "@/components/columns.ts";
@@ -5,29 +6,43 @@ import { DataTable } from "@/components/DataTable.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
+import { VisibleText } from "@/components/VisibleText.tsx";
 import { formatCount } from "@/format.ts";
 import css from "./Audit.module.css";
 import { countFilters, type Place } from "./place.ts";
 import type { RecordView } from "./recordView.ts";
+import { useAltered } from "./useAltered.ts";
 import type { ListingState } from "./useListing.ts";
 
-const COLUMNS: readonly Column<RecordView>[] = [
-  { key: "id", title: "Record", type: "code", value: (row) => row.id, width: 128, sortable: false },
-  { key: "time", title: "Time", type: "time", value: (row) => row.time || null, width: 168, sortable: false },
-  {
-    key: "action",
-    title: "Action",
-    value: (row) => row.action,
-    render: (row) => (row.damaged ? <Badge tone="bad">damaged</Badge> : row.action),
-    sortable: false,
-  },
-  { key: "type", title: "Entity type", value: (row) => row.entityType, sortable: false },
-  { key: "entity", title: "Entity", value: (row) => row.entityId, sortable: false },
-  { key: "who", title: "Who", value: (row) => row.who, sortable: false },
-];
+function buildColumns(altered: ReadonlySet<number>): readonly Column<RecordView>[] {
+  return [
+    { key: "id", title: "Record", type: "code", value: (row) => row.id, width: 128, sortable: false },
+    { key: "time", title: "Time", type: "time", value: (row) => row.time || null, width: 168, sortable: false },
+    {
+      key: "action",
+      title: "Action",
+      value: (row) => row.action,
+      render: (row) => <Action row={row} isAltered={altered.has(row.sequence)} />,
+      sortable: false,
+    },
+    { key: "type", title: "Entity type", value: (row) => row.entityType, sortable: false },
+    { key: "entity", title: "Entity", value: (row) => row.entityId, sortable: false },
+    { key: "who", title: "Who", value: (row) => row.who, sortable: false },
+  ];
+}
 
-/** Columns that fit next to an open record. */
-const FEWER = COLUMNS.filter((column) => column.key !== "type");
+function Action({ row, isAltered }: { row: RecordView; isAltered: boolean }) {
+  if (row.damaged) {
+    return <Badge tone="bad">damaged</Badge>;
+  }
+  return (
+    <>
+      {isAltered && <Badge tone="bad">altered</Badge>} <VisibleText text={row.action} />
+    </>
+  );
+}
+
+const NO_ROWS: readonly RecordView[] = [];
 
 interface Props {
   place: Place;
@@ -40,6 +55,8 @@ interface Props {
 /** The records of a view, newest first. Scrolling loads older records; a bar offers newer ones. */
 export function RecordTable({ place, listed, onOpen, onNewest }: Props) {
   const { listing, error, loading, more } = listed;
+  const altered = useAltered(listing?.rows ?? NO_ROWS);
+  const columns = useMemo(() => buildColumns(altered), [altered]);
   if (!listing) {
     return error === undefined ? (
       <Loading label="Reading records" rows={10} />
@@ -52,7 +69,7 @@ export function RecordTable({ place, listed, onOpen, onNewest }: Props) {
       <NewerBar listed={listed} onNewest={onNewest} />
       <DataTable
         label="Records, newest first"
-        columns={place.record === undefined ? COLUMNS : FEWER}
+        columns={place.record === undefined ? columns : columns.filter(({ key }) => key !== "type")}
         rows={listing.rows}
         rowKey={(row) => `${row.id} ${row.hash}`}
         selected={place.record === undefined ? undefined : (row) => row.sequence === place.record}

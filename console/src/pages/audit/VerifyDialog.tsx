@@ -6,8 +6,10 @@ import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { useResource } from "@/components/useResource.ts";
+import type { Verification } from "@/pages/scopes/BrokenChains.tsx";
 import { type ChainName, formatChain } from "@/proof/chains.ts";
 import css from "./Audit.module.css";
+import { BrokenAdvice } from "./BrokenAdvice.tsx";
 import { ChainPicture } from "./ChainPicture.tsx";
 import { fetchTip, type QueryRecords } from "./paging.ts";
 import { buildPicture, type ChainEnd } from "./picture.ts";
@@ -18,6 +20,8 @@ interface Props {
   ask: QueryRecords;
   /** RecordID of a record to check in particular. */
   record?: string;
+  /** Called after each complete verification. */
+  onVerified?: (found: Verification) => void;
   onClose: () => void;
 }
 
@@ -28,8 +32,14 @@ interface Verified {
 }
 
 /** A dialog in which the service verifies a chain, with the verdict and a picture. */
-export function VerifyDialog({ chain, ask, record, onClose }: Props) {
+export function VerifyDialog({ chain, ask, record, onVerified, onClose }: Props) {
   const found = useResource((signal) => verify(chain, ask, record, signal), []);
+  const verdict = found.data?.verdict;
+  useEffect(() => {
+    if (verdict) {
+      onVerified?.({ broken: !verdict.ChainValid, at: new Date().toISOString() });
+    }
+  }, [verdict]);
   return (
     <Dialog
       title={`Verification of ${formatChain(chain)}`}
@@ -120,15 +130,16 @@ function Outcome({ chain, found: { verdict, end, seconds }, record, onClose }: O
             Broken at <code>{verdict.BrokenAt}</code>
           </span>
         )}
-        {verdict.Empty && <span>A mistyped scope is empty, too: check its spelling.</span>}
+        {verdict.Empty && <span>If you expected records, check the spelling of the scope.</span>}
       </Notice>
       {record !== undefined && verdict.Valid !== null && (
         <Notice kind={verdict.Valid ? "good" : "bad"} title={`Record ${record}`}>
-          {verdict.Valid ? "The record's content matches its Hash." : "The record's content does not match its Hash."}
+          {verdict.Valid ? "Matches the content." : "The content does not match its hash: altered or damaged."}
           {verdict.RecomputedHash && <code class={css.hash}>{verdict.RecomputedHash}</code>}
         </Notice>
       )}
       {!verdict.Empty && <ChainPicture chain={chain} picture={buildPicture(verdict, end)} onGo={onClose} />}
+      {!verdict.ChainValid && <BrokenAdvice />}
       <p class={css.soft}>
         The service took {seconds < 1 ? `${Math.ceil(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`}. For an
         independent verdict, export the chain and use the offline verifier.
@@ -145,7 +156,7 @@ function chooseKind(verdict: Verdict): "good" | "bad" | "warn" {
 function chooseTitle(verdict: Verdict): string {
   if (verdict.ForkDetected) return "The chain is forked";
   if (!verdict.ChainValid) return "The chain is broken";
-  return verdict.Empty ? "Nothing was checked" : "The chain is valid";
+  return verdict.Empty ? "The chain has no records" : "The chain is intact";
 }
 
 function toSentence(reason: string): string {

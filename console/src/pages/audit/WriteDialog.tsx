@@ -7,6 +7,7 @@ import { Dialog } from "@/components/Dialog.tsx";
 import { Field, TextArea } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
+import { useInvalidFocus } from "@/components/useInvalidFocus.ts";
 import type { ChainName } from "@/proof/chains.ts";
 import { readObject } from "@/proof/jsonText.ts";
 import { parseRecordId } from "@/proof/record.ts";
@@ -42,6 +43,7 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
   const [busy, setBusy] = useState(false);
   // One key for each event: a retry after a lost reply stores it once.
   const [key, setKey] = useState(createIdempotencyKey);
+  const { element, focusInvalid } = useInvalidFocus<HTMLDivElement>();
   const set = (name: keyof Text) => (value: string) => {
     setText({ ...text, [name]: value });
     setKey(createIdempotencyKey());
@@ -49,7 +51,10 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
   const send = async () => {
     const read = readEvent(text);
     setWrong(read.wrong);
-    if (!read.event) return;
+    if (!read.event) {
+      focusInvalid();
+      return;
+    }
     setBusy(true);
     setError(undefined);
     try {
@@ -59,6 +64,7 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
     } catch (failed) {
       setError(failed);
       setBusy(false);
+      focusInvalid();
     }
   };
   const field = (name: keyof Text) => ({
@@ -85,17 +91,19 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
           Service tokens cannot write events, because each event records a user. Sign in as yourself.
         </Notice>
       )}
-      <div class={css.formGrid}>
-        <Field label="Action" {...field("ActionType")} hint="A name of your choice, such as SetpointChanged" />
-        <Field label="Entity type" {...field("EntityType")} hint="Pump" />
-        <Field label="Entity" {...field("EntityID")} hint="rig-1" />
-        <Field label="Name (optional)" {...field("Name")} />
-        <Field label="Node (optional)" {...field("NodeID")} />
-        <Field label="Description (optional)" {...field("Description")} />
-      </div>
-      <div class={css.formPair}>
-        <TextArea label="State before (optional)" {...field("BeforeState")} rows={6} mono hint="A JSON object" />
-        <TextArea label="State after (optional)" {...field("AfterState")} rows={6} mono hint="A JSON object" />
+      <div ref={element} class={css.fields}>
+        <div class={css.formGrid}>
+          <Field label="Action" {...field("ActionType")} hint="A name of your choice, such as SetpointChanged" />
+          <Field label="Entity type" {...field("EntityType")} hint="Pump" />
+          <Field label="Entity" {...field("EntityID")} hint="rig-1" />
+          <Field label="Name (optional)" {...field("Name")} />
+          <Field label="Node (optional)" {...field("NodeID")} />
+          <Field label="Description (optional)" {...field("Description")} />
+        </div>
+        <div class={css.formPair}>
+          <TextArea label="State before (optional)" {...field("BeforeState")} rows={6} mono hint="A JSON object" />
+          <TextArea label="State after (optional)" {...field("AfterState")} rows={6} mono hint="A JSON object" />
+        </div>
       </div>
       <p class={css.soft}>
         The service adds your name and the time. Events cannot be changed or deleted, only amended.

@@ -16,7 +16,7 @@ export function buildExportName(chain: ChainName, format: ExportFormat): string 
 export function buildFetchCommand(origin: string, chain: ChainName): string {
   const scope = isScoped(chain.target) ? ` --scope ${quote(chain.scopeKey)}` : "";
   const out = buildExportName(chain, "json");
-  return `OI_TOKEN=… python -m shared.provenance.verify fetch ${origin} --target ${chain.target}${scope} --out ${quote(out)}`;
+  return `OI_TOKEN=… oi audit fetch ${origin} --target ${chain.target}${scope} --out ${quote(out)}`;
 }
 
 /** Quotes an argument for a POSIX shell. */

@@ -53,8 +53,16 @@ export function findBrokenSequence(verdict: Verdict): number | null {
   return parseRecordId(/\b[0-9]{12}\b/.exec(verdict.Reason ?? "")?.[0]);
 }
 
+/** Faults of the record itself, whose link to the record before holds, or was not reached. */
+const FAULTS_OF_RECORD: readonly [pattern: RegExp, link: LinkState][] = [
+  [/the digest of the content of|canonical form|is stored in the place of/, "unread"],
+  [/the filter fields of|signature names another record| a time |^the time of/, "sound"],
+];
+
 /** The break of a chain. */
 interface Break {
+  /** State of the link to the broken record: a fault of the record itself does not break its link. */
+  readonly link: LinkState;
   /** First wrong position: a missing record, or `at` itself. */
   readonly from: number;
   /** Sequence in the verdict. */
@@ -80,7 +88,8 @@ function findBreak(verdict: Verdict): Break | null {
   if (at === null) return null;
   const missing = parseRecordId(/stands where ([0-9]{12}) is missing/.exec(verdict.Reason ?? "")?.[1]);
   const from = missing !== null && missing < at ? missing : at;
-  return { from, at, forked: verdict.ForkDetected };
+  const link = FAULTS_OF_RECORD.find(([pattern]) => pattern.test(verdict.Reason ?? ""))?.[1] ?? "broken";
+  return { from, at, link: from < at ? "broken" : link, forked: verdict.ForkDetected };
 }
 
 /** Returns the sequences to draw, ascending; 0 is the genesis hash. */
@@ -111,7 +120,8 @@ function buildLink(sequence: number, before: number, end: ChainEnd, broken: Brea
   if (broken === null || sequence < broken.from || (broken.forked && sequence === broken.at)) {
     return { state: "sound", left };
   }
-  return { state: sequence <= broken.at ? "broken" : "unread", left };
+  if (sequence === broken.at) return { state: broken.link, left };
+  return { state: sequence < broken.at ? "broken" : "unread", left };
 }
 
 function buildBranch(at: number, verdict: Verdict): { at: number; node: ChainNode } {
@@ -136,6 +146,9 @@ function describeChain(verdict: Verdict, end: ChainEnd, broken: Break | null): s
   if (broken.forked) return `Two records have the predecessor of ${formatRecordId(broken.at)}. ${signed}`;
   const before = broken.from === 1 ? "the genesis hash" : formatRecordId(broken.from - 1);
   const gap = broken.from < broken.at ? ` and ${formatRecordId(broken.from)} is missing` : "";
+  if (broken.link !== "broken") {
+    return `Every record is valid up to ${before}; ${formatRecordId(broken.at)} was altered or damaged. ${signed}`;
+  }
   return `Every link is valid up to ${before}${gap}; the chain is broken at ${formatRecordId(broken.at)}. ${signed}`;
 }
 

@@ -5,9 +5,9 @@ import { Dialog } from "@/components/Dialog.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
+import { useWork } from "@/components/useWork.ts";
 import { createContainer, removeContainer } from "./calls.ts";
 import css from "./Data.module.css";
-import { useWork } from "./useWork.ts";
 
 const CLASSES = [
   { value: "operational", label: "operational: changes in daily work" },
@@ -77,6 +77,12 @@ export function NewContainer({ database, onClose, onDone }: Props) {
 /** A dialog that removes the record of a container, or shows why it cannot. */
 export function RemoveContainer({ database, name, onClose, onDone }: Props & { name: string }) {
   const { busy, error, run } = useWork();
+  const close = () => {
+    onClose();
+    if (error !== undefined) {
+      onDone();
+    }
+  };
   const remove = () =>
     run(async () => {
       await removeContainer(database, name);
@@ -87,10 +93,10 @@ export function RemoveContainer({ database, name, onClose, onDone }: Props & { n
   return (
     <Dialog
       title={`Remove ${name}?`}
-      onClose={onClose}
+      onClose={close}
       actions={
         <>
-          <Button onClick={onClose}>{error === undefined ? "Cancel" : "Close"}</Button>
+          <Button onClick={close}>{error === undefined ? "Cancel" : "Close"}</Button>
           <Button kind="danger" busy={busy} onClick={() => void remove()}>
             Remove the record
           </Button>
@@ -98,8 +104,8 @@ export function RemoveContainer({ database, name, onClose, onDone }: Props & { n
       }
     >
       <p>
-        This page removes only records of containers that do not exist in the account. Delete a container with documents
-        in the account itself.
+        Only the record of a container that does not exist in the account can be removed. Delete a container with
+        documents in the account itself.
       </p>
       {error !== undefined && <ErrorNotice error={error} />}
     </Dialog>

@@ -48,7 +48,7 @@ export function Databases({ tables, selected }: Props) {
             label="Another database"
             value={text}
             mono
-            hint="Enter the lookup from the workspace document"
+            hint="Its ID: the lookup in the workspace document"
             onInput={setText}
           />
           <Button type="submit" disabled={text.trim() === ""}>

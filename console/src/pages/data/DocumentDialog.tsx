@@ -8,22 +8,25 @@ import { TextArea } from "@/components/Field.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
+import { useWork } from "@/components/useWork.ts";
 import { readObject, writeObject } from "@/proof/jsonText.ts";
 import { deleteDocument, fetchDocument, replaceDocument, type StoredDocument } from "./calls.ts";
 import css from "./Data.module.css";
 import { type PartitionQuery, readPartition, toQuery } from "./partition.ts";
-import { useWork } from "./useWork.ts";
 
 interface Props {
   table: Table;
   /** The document from the list. */
   listed: Document;
+  /** Called if the listed version is outdated. */
+  onOutdated: () => void;
   onClose: () => void;
   onDone: () => void;
 }
 
 /** A document as JSON, to read and, if the table permits it, edit or delete. */
-export function DocumentDialog({ table, listed, onClose, onDone }: Props) {
+export function DocumentDialog(props: Props) {
+  const { table, listed, onClose } = props;
   const query = toQuery(readPartition(listed, table.partitionKeyPath));
   const id = String(listed.id);
   if (query === undefined) {
@@ -34,7 +37,7 @@ export function DocumentDialog({ table, listed, onClose, onDone }: Props) {
       </Dialog>
     );
   }
-  return <OpenDocument table={table} id={id} query={query} listed={listed} onClose={onClose} onDone={onDone} />;
+  return <OpenDocument {...props} id={id} query={query} />;
 }
 
 interface OpenedProps extends Props {
@@ -42,7 +45,7 @@ interface OpenedProps extends Props {
   query: PartitionQuery;
 }
 
-function OpenDocument({ table, id, query, listed, onClose, onDone }: OpenedProps) {
+function OpenDocument({ table, id, query, listed, onOutdated, onClose, onDone }: OpenedProps) {
   const { found, text, setText, reload, error: unread } = useDocument(table, id, query, listed);
   const [deleting, setDeleting] = useState(false);
   const { busy, error, run, clear } = useWork();
@@ -61,7 +64,13 @@ function OpenDocument({ table, id, query, listed, onClose, onDone }: OpenedProps
       showToast(`The document ${id} was deleted`);
       onDone();
     });
-  const actions = (
+  const isConflict = isOutdated(error);
+  useEffect(() => {
+    if (isConflict) {
+      onOutdated();
+    }
+  }, [isConflict]);
+  const actions = (close: () => void) => (
     <>
       {deletes && found && (
         <span class={css.left}>
@@ -70,7 +79,7 @@ function OpenDocument({ table, id, query, listed, onClose, onDone }: OpenedProps
           </Button>
         </span>
       )}
-      <Button onClick={onClose}>Close</Button>
+      <Button onClick={close}>Close</Button>
       {edits && (
         <Button
           kind="primary"
@@ -114,7 +123,7 @@ function Refused({ error, reload }: { error: unknown; reload: (theirs: boolean) 
       </p>
       <div class={css.choices}>
         <Button onClick={() => reload(true)}>Show the current version</Button>
-        <Button onClick={() => reload(false)}>Keep my version, to overwrite it</Button>
+        <Button onClick={() => reload(false)}>Keep my version and overwrite theirs</Button>
       </div>
     </Notice>
   );

@@ -8,7 +8,7 @@ import { Field, Select } from "@/components/Field.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { Pager } from "@/components/Pager.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { formatPlain } from "@/format.ts";
+import { formatPlain, formatQuantity } from "@/format.ts";
 import { buildHref } from "@/router/route.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { fetchDocuments } from "./calls.ts";
@@ -106,7 +106,7 @@ export function Documents({ table }: { table: Table }) {
                   }
                 />
                 <Pager
-                  text={`Page ${tokens.length}, ${data?.count ?? 0} documents`}
+                  text={`Page ${tokens.length}, ${formatQuantity(data?.count ?? 0, "document")}`}
                   onPrevious={tokens.length > 1 ? () => setTokens(tokens.slice(0, -1)) : undefined}
                   onNext={data?.continuationToken ? () => setTokens([...tokens, data.continuationToken]) : undefined}
                 />
@@ -117,7 +117,15 @@ export function Documents({ table }: { table: Table }) {
       ) : (
         <Empty title="This table publishes no list">You can create documents here. Programs read them by id.</Empty>
       )}
-      {open && <DocumentDialog table={table} listed={open} onClose={() => setOpen(undefined)} onDone={done} />}
+      {open && (
+        <DocumentDialog
+          table={table}
+          listed={open}
+          onOutdated={page.reload}
+          onClose={() => setOpen(undefined)}
+          onDone={done}
+        />
+      )}
       {making && <NewDocument table={table} onClose={() => setMaking(false)} onDone={done} />}
     </Panel>
   );

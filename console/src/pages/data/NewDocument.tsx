@@ -5,9 +5,9 @@ import { Dialog } from "@/components/Dialog.tsx";
 import { TextArea } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
+import { useWork } from "@/components/useWork.ts";
 import { readObject, writeObject } from "@/proof/jsonText.ts";
 import { createDocument } from "./calls.ts";
-import { useWork } from "./useWork.ts";
 
 interface Props {
   table: Table;

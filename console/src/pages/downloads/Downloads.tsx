@@ -1,16 +1,16 @@
 import { useState } from "preact/hooks";
-import { ApiError } from "@/api/index.ts";
+import { describeError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
+import cards from "@/components/JobCard.module.css";
+import { choosePause } from "@/components/jobs.ts";
 import { Loaded } from "@/components/Loaded.tsx";
 import { showToast } from "@/components/toasts.ts";
 import { usePolling } from "@/components/usePolling.ts";
 import type { PageProps } from "@/pageProps.ts";
 import { Page, Panel } from "@/shell/Page.tsx";
 import { cancelDownload, describeSource, fetchDownloads, type Source } from "./calls.ts";
-import css from "./Downloads.module.css";
 import { Job } from "./Job.tsx";
-import { choosePause } from "./pace.ts";
 import { recallSource, rememberSource } from "./rememberedSources.ts";
 import { Start } from "./Start.tsx";
 
@@ -22,10 +22,7 @@ export default function Downloads({ route }: PageProps) {
       await cancelDownload(id);
       showToast("The download was cancelled");
     } catch (error) {
-      showToast(
-        error instanceof ApiError ? `${error.detail} (${error.code}, ${error.requestId})` : String(error),
-        "bad",
-      );
+      showToast(describeError(error), "bad");
     }
     downloads.reload();
   };
@@ -54,7 +51,7 @@ export default function Downloads({ route }: PageProps) {
             jobs.length === 0 ? (
               <Empty title="No downloads">Start a download above; it appears here.</Empty>
             ) : (
-              <div class={css.jobs}>
+              <div class={cards.jobs}>
                 {jobs.map((job) => (
                   <Job
                     key={job.downloadId}

@@ -1,21 +1,11 @@
-import { useState } from "preact/hooks";
 import type { Download } from "@/api/downloads.ts";
-import { Status, type Tone } from "@/components/Badge.tsx";
-import { Button } from "@/components/Button.tsx";
-import { Notice } from "@/components/Notice.tsx";
+import css from "@/components/JobCard.module.css";
+import { JobCard } from "@/components/JobCard.tsx";
+import { JobFiles } from "@/components/JobFiles.tsx";
 import { Time } from "@/components/Time.tsx";
-import { formatBytes, formatCount } from "@/format.ts";
-import css from "./Downloads.module.css";
-import { Files } from "./Files.tsx";
-import { isUnfinished } from "./pace.ts";
-
-const TONES: Record<Download["status"], Tone> = {
-  pending: "neutral",
-  running: "accent",
-  completed: "good",
-  failed: "bad",
-  cancelled: "warn",
-};
+import { formatBytes, formatQuantity } from "@/format.ts";
+import { fetchDownload } from "./calls.ts";
+import { listFiles } from "./files.ts";
 
 interface Props {
   download: Download;
@@ -26,60 +16,42 @@ interface Props {
 
 /** A download: its progress and files. */
 export function Job({ download, source, onCancel }: Props) {
-  const [busy, setBusy] = useState(false);
-  const { status, progress, files, error } = download;
-  const cancel = async () => {
-    setBusy(true);
-    await onCancel();
-    setBusy(false);
-  };
+  const { downloadId, progress, files, format, dateRange } = download;
   const title = source ?? describeDownload(download);
   return (
-    <article class={css.job} aria-label={`${title}, ${status}`}>
-      <header>
-        <Status tone={TONES[status]}>{status}</Status>
-        <h3>{title}</h3>
-        <span class={css.format}>{download.format}</span>
-        <span class={css.range}>
-          <Time at={download.dateRange.start} /> to <Time at={download.dateRange.end} />
-        </span>
-        {isUnfinished(download) && (
-          <Button kind="quiet" icon="close" busy={busy} onClick={() => void cancel()}>
-            Cancel
-          </Button>
-        )}
-      </header>
-      {isUnfinished(download) && (
-        <div class={css.progress}>
-          <progress
-            aria-label={`Connections done of ${title}`}
-            max={Math.max(1, progress.connectionsTotal)}
-            value={progress.connectionsDone}
-          />
-          <span>
-            {progress.connectionsDone} of {progress.connectionsTotal} connections, {formatCount(progress.rows)} rows
+    <JobCard
+      job={download}
+      title={title}
+      facts={
+        <>
+          <span class={css.format}>{format}</span>
+          <span class={css.range}>
+            <Time at={dateRange.start} /> to <Time at={dateRange.end} />
           </span>
-        </div>
+        </>
+      }
+      progress={{
+        label: `Connections done of ${title}`,
+        done: progress.connectionsDone,
+        total: progress.connectionsTotal,
+        text: `${progress.connectionsDone} of ${formatQuantity(progress.connectionsTotal, "connection")}, ${formatQuantity(progress.rows, "row")}`,
+      }}
+      help={
+        <>
+          Start it again; if it fails repeatedly, choose a shorter range. Download <code>{downloadId}</code>
+        </>
+      }
+      totals={describeTotals(download)}
+      onCancel={onCancel}
+    >
+      {files.length > 0 && (
+        <JobFiles
+          files={listFiles(files)}
+          unit="Rows"
+          renew={async (index) => (await fetchDownload(downloadId)).files[index]?.url}
+        />
       )}
-      {error && (
-        <Notice kind="bad" title={error}>
-          <p>
-            Start it again; if it fails repeatedly, choose a shorter range. Download <code>{download.downloadId}</code>
-          </p>
-        </Notice>
-      )}
-      {files.length > 0 && <Files files={files} downloadId={download.downloadId} />}
-      <footer>
-        started <Time at={download.createdAt} />
-        {status === "completed" && ` · ${describeTotals(download)}`}
-        {!isUnfinished(download) && (
-          <>
-            {" · removed "}
-            <Time at={download.expiresAt} />
-          </>
-        )}
-      </footer>
-    </article>
+    </JobCard>
   );
 }
 
@@ -93,5 +65,5 @@ function describeDownload({ files, progress }: Download): string {
 
 function describeTotals({ files, progress }: Download): string {
   const size = files.reduce((sum, file) => sum + file.bytes, 0);
-  return `${formatCount(progress.rows)} rows · ${formatBytes(size)}`;
+  return `${formatQuantity(progress.rows, "row")} · ${formatBytes(size)}`;
 }

@@ -40,7 +40,7 @@ export function SourceFields({ source, onChange }: Props) {
   }, [catalog.data, source.kind]);
   return (
     <>
-      <Select label="What" value={source.kind} options={KINDS} onChange={(kind) => change({ kind })} />
+      <Select label="Data" value={source.kind} options={KINDS} onChange={(kind) => change({ kind })} />
       {source.kind !== "connection" && (
         <Choice
           label="Surface"
@@ -72,7 +72,7 @@ interface ChoiceProps {
 
 function Choice({ label, value, among, onChange }: ChoiceProps) {
   if (among === undefined) {
-    return <Field label={label} value={value} hint="Its lookup key" mono onInput={(text) => onChange(text.trim())} />;
+    return <Field label={label} value={value} hint="Its ID (lookup)" mono onInput={(text) => onChange(text.trim())} />;
   }
   const options = among.map(({ id, name }) => ({ value: id, label: name === id ? id : `${name} (${id})` }));
   return <Select label={label} value={value} options={options} onChange={onChange} />;

@@ -2,13 +2,15 @@ import { useState } from "preact/hooks";
 import type { Download, DownloadFormat } from "@/api/downloads.ts";
 import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
-import { Field, Select } from "@/components/Field.tsx";
+import { DateField } from "@/components/DateField.tsx";
+import { Select } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
+import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { type Source, startDownload } from "./calls.ts";
 import css from "./Downloads.module.css";
-import { createRangeUpToNow, PRESETS, toInstant } from "./ranges.ts";
+import { createRangeUpToNow, PRESETS } from "./ranges.ts";
 import { SourceFields } from "./SourceFields.tsx";
 
 const FORMATS: readonly { value: DownloadFormat; label: string }[] = [
@@ -28,6 +30,8 @@ export function Start({ from, onStarted }: Props) {
   const [source, setSource] = useState(from);
   const [format, setFormat] = useState<DownloadFormat>("csv");
   const [range, setRange] = useState(() => createRangeUpToNow(24, new Date()));
+  const [saved, setSaved] = useState(range);
+  useUnsavedWarning(range !== saved);
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
   const named = (source.kind === "surface" || source.connection) && (source.kind === "connection" || source.surface);
@@ -36,8 +40,8 @@ export function Start({ from, onStarted }: Props) {
     setBusy(true);
     setError(undefined);
     try {
-      const dateRange = { start: toInstant(range.start), end: toInstant(range.end) };
-      onStarted(await startDownload({ source, format, dateRange }), source);
+      onStarted(await startDownload({ source, format, dateRange: range }), source);
+      setSaved(range);
       showToast("The download was started");
     } catch (failure) {
       setError(failure);
@@ -54,21 +58,18 @@ export function Start({ from, onStarted }: Props) {
           <Select label="Format" value={format} options={FORMATS} onChange={setFormat} />
         </div>
         <div class={css.fields}>
-          <Field
+          <DateField
             label="From"
-            type="datetime-local"
             value={range.start}
             error={of("dateRange.start")}
-            hint={ZONE}
-            onInput={(value) => setRange({ ...range, start: value })}
+            onInput={(start) => setRange({ ...range, start })}
           />
-          <Field
+          <DateField
             label="Up to"
-            type="datetime-local"
             value={range.end}
             error={of("dateRange.end")}
-            hint="Not included; at most 366 days later"
-            onInput={(value) => setRange({ ...range, end: value })}
+            hint="not included, at most 366 days later"
+            onInput={(end) => setRange({ ...range, end })}
           />
           <fieldset class={css.presets} aria-label="Presets">
             {PRESETS.map(({ label, hours }) => (
@@ -88,5 +89,3 @@ export function Start({ from, onStarted }: Props) {
     </Panel>
   );
 }
-
-const ZONE = `Your time zone, ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;

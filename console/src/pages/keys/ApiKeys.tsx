@@ -1,23 +1,26 @@
 import { useState } from "preact/hooks";
 import { api } from "@/api/index.ts";
-import { type ApiKey, type CreatedKey, fetchKeys } from "@/api/keys.ts";
+import { type CreatedKey, fetchKeys } from "@/api/keys.ts";
+import { fetchMembers } from "@/api/team.ts";
 import { Button } from "@/components/Button.tsx";
 import type { Column } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
+import { RightsList } from "@/components/rights/RightsList.tsx";
 import { Time } from "@/components/Time.tsx";
 import { useResource } from "@/components/useResource.ts";
 import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { CreateKey } from "./CreateKey.tsx";
-import { RightsList } from "./CreateToken.tsx";
 import { KeyDialog } from "./KeyDialog.tsx";
-import { classifyKey, KeyStatus } from "./KeyStatus.tsx";
+import { classifyKey, KeyStatus, type ListedKey } from "./KeyStatus.tsx";
 import css from "./Keys.module.css";
+import { listBinding } from "./listBinding.tsx";
 import { Secret } from "./Secret.tsx";
+import { TelemetrySnippets } from "./TelemetrySnippets.tsx";
 
-const COLUMNS: readonly Column<ApiKey>[] = [
+const COLUMNS: readonly Column<ListedKey>[] = [
   { key: "name", title: "Name", value: (key) => key.name },
   { key: "id", title: "Key", type: "code", value: (key) => key.keyId, width: 104 },
   { key: "principal", title: "Belongs to", value: (key) => key.principal },
@@ -26,21 +29,28 @@ const COLUMNS: readonly Column<ApiKey>[] = [
     title: "State",
     value: (key) => classifyKey(key, new Date()),
     render: (key) => <KeyStatus of={key} />,
-    width: 104,
+    width: 132,
+  },
+  {
+    key: "connections",
+    title: "Bound to",
+    value: (key) => key.connections?.join(", ") ?? null,
+    width: 128,
   },
   { key: "rights", title: "Rights", type: "number", value: (key) => key.accessRights.length, width: 76 },
   { key: "used", title: "Last used", type: "time", value: (key) => key.lastUsedAt, width: 168 },
-  { key: "expires", title: "Ends", type: "time", value: (key) => key.expiresAt, width: 168 },
+  { key: "expires", title: "Expires", type: "time", value: (key) => key.expiresAt, width: 168 },
 ];
 
 /** The caller's API keys, or all keys for callers who manage keys; each opens for details and revocation. */
 export function ApiKeys() {
   // Newest first, because readers usually look for a recent key.
-  const keys = useResource(async (signal) => (await fetchKeys(api, signal)).reverse(), []);
+  const readsTeam = useHasRights("Workspace.Team.Read");
+  const keys = useResource(async (signal) => (await fetchListedKeys(readsTeam, signal)).reverse(), [readsTeam]);
   const everybody = useHasRights("Workspace.Keys.Manage");
   const [making, setMaking] = useState(false);
   const [made, setMade] = useState<CreatedKey>();
-  const [open, setOpen] = useState<ApiKey>();
+  const [open, setOpen] = useState<ListedKey>();
   if (made) {
     return (
       <Secret
@@ -48,14 +58,22 @@ export function ApiKeys() {
         secret={made.apiKey}
         facts={[
           { label: "Belongs to", value: made.principal },
-          { label: "Ends", value: made.expiresAt ? <Time at={made.expiresAt} /> : "when it is revoked" },
-          { label: "Carries", value: <RightsList rights={made.accessRights} /> },
+          {
+            label: "Expires",
+            value: made.expiresAt ? <Time at={made.expiresAt} /> : "never; it works until it is revoked",
+          },
+          { label: "Rights", value: <RightsList rights={made.accessRights} /> },
+          ...listBinding(made),
         ]}
         onDone={() => {
           setMade(undefined);
           keys.reload();
         }}
-      />
+      >
+        {made.connections && (
+          <TelemetrySnippets keyId={made.keyId} connections={made.connections} devices={made.devices} />
+        )}
+      </Secret>
     );
   }
   if (making) {
@@ -108,4 +126,11 @@ export function ApiKeys() {
       )}
     </Panel>
   );
+}
+
+/** Returns the keys; if the token can read the team, also whether their owners are disabled. */
+async function fetchListedKeys(readsTeam: boolean, signal: AbortSignal): Promise<ListedKey[]> {
+  const [keys, members] = await Promise.all([fetchKeys(api, signal), readsTeam ? fetchMembers(api, signal) : []]);
+  const disabled = new Set(members.filter(({ enabled }) => !enabled).map(({ id }) => id));
+  return keys.map((key) => ({ ...key, ownerDisabled: disabled.has(key.principal) }));
 }

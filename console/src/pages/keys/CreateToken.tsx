@@ -3,6 +3,8 @@ import type { IssuedToken } from "@/api/keys.ts";
 import { ApiError } from "@/api/problem.ts";
 import { Button } from "@/components/Button.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
+import { RightsList } from "@/components/rights/RightsList.tsx";
+import { ScopeTree } from "@/components/rights/ScopeTree.tsx";
 import { Time } from "@/components/Time.tsx";
 import { useResource } from "@/components/useResource.ts";
 import { readClaim } from "@/session/claims.ts";
@@ -13,7 +15,6 @@ import { Panel } from "@/shell/Page.tsx";
 import css from "./Keys.module.css";
 import { LifetimeChoice } from "./LifetimeChoice.tsx";
 import { canIssue, parseMinutes } from "./lifetimes.ts";
-import { ScopeTree } from "./ScopeTree.tsx";
 import { Secret } from "./Secret.tsx";
 
 const USUAL = "60";
@@ -59,9 +60,9 @@ export function CreateToken() {
         title="Your new token"
         secret={made.Token}
         facts={[
-          { label: "Ends", value: <Time at={made.ExpiresAt} /> },
-          { label: "Id, to revoke it by", value: <code>{readClaim(made.Token, "jti")}</code> },
-          { label: "Carries", value: <RightsList rights={made.AccessRights} /> },
+          { label: "Expires", value: <Time at={made.ExpiresAt} /> },
+          { label: "ID, to revoke it", value: <code>{readClaim(made.Token, "jti")}</code> },
+          { label: "Rights", value: <RightsList rights={made.AccessRights} /> },
           { label: "Sent as", value: <code>Authorization: Bearer …</code> },
         ]}
         onDone={() => setMade(undefined)}
@@ -90,22 +91,10 @@ export function CreateToken() {
       {refused !== undefined && <ErrorNotice error={refused} />}
       <div>
         <Button kind="primary" type="submit" icon="key" busy={busy}>
-          Create the token
+          Create token
         </Button>
       </div>
     </form>
-  );
-}
-
-/** The rights of a credential, one per line. */
-export function RightsList({ rights }: { rights: readonly Right[] }) {
-  return (
-    <span class={css.rights}>
-      {rights.length === 0 && "no right"}
-      {rights.map((right) => (
-        <code key={right}>{right}</code>
-      ))}
-    </span>
   );
 }
 

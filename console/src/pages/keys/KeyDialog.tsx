@@ -1,17 +1,19 @@
 import { useState } from "preact/hooks";
 import { api } from "@/api/index.ts";
-import { type ApiKey, revokeKey } from "@/api/keys.ts";
+import { revokeKey } from "@/api/keys.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { RightsList } from "@/components/rights/RightsList.tsx";
 import { Time } from "@/components/Time.tsx";
 import { showToast } from "@/components/toasts.ts";
-import { RightsList } from "./CreateToken.tsx";
-import { classifyKey, KeyStatus } from "./KeyStatus.tsx";
+import { canRevoke, classifyKey, KeyStatus, type ListedKey } from "./KeyStatus.tsx";
 import css from "./Keys.module.css";
+import { listBinding } from "./listBinding.tsx";
+import { TelemetrySnippets } from "./TelemetrySnippets.tsx";
 
 interface Props {
-  of: ApiKey;
+  of: ListedKey;
   onClose: () => void;
   onRevoked: () => void;
 }
@@ -22,7 +24,7 @@ export function KeyDialog({ of, onClose, onRevoked }: Props) {
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>();
   const standing = classifyKey(of, new Date());
-  const works = standing === "in use" || standing === "unused";
+  const works = canRevoke(standing);
   const revoke = async () => {
     setBusy(true);
     try {
@@ -37,7 +39,7 @@ export function KeyDialog({ of, onClose, onRevoked }: Props) {
   return (
     <Dialog
       title={of.name}
-      onClose={onClose}
+      onClose={refused === undefined ? onClose : onRevoked}
       actions={
         works && (
           <Button kind="danger" busy={busy} onClick={() => (asked ? void revoke() : setAsked(true))}>
@@ -51,11 +53,25 @@ export function KeyDialog({ of, onClose, onRevoked }: Props) {
         <Fact label="Belongs to" value={of.principal} />
         <Fact label="State" value={<KeyStatus of={of} />} />
         {of.revokedAt && <Fact label="Revoked" value={<Time at={of.revokedAt} />} />}
-        <Fact label="Made" value={<Time at={of.createdAt} />} />
+        <Fact label="Created" value={<Time at={of.createdAt} />} />
         <Fact label="Last used" value={of.lastUsedAt ? <Time at={of.lastUsedAt} /> : "never"} />
-        <Fact label="Ends" value={of.expiresAt ? <Time at={of.expiresAt} /> : "when it is revoked"} />
+        <Fact
+          label="Expires"
+          value={of.expiresAt ? <Time at={of.expiresAt} /> : "never; it works until it is revoked"}
+        />
         <Fact label="Rights" value={<RightsList rights={of.accessRights} />} />
+        {listBinding(of).map((each) => (
+          <Fact key={each.label} {...each} />
+        ))}
       </dl>
+      {works && of.connections && !asked && (
+        <TelemetrySnippets keyId={of.keyId} connections={of.connections} devices={of.devices} />
+      )}
+      {standing === "owner disabled" && (
+        <Notice kind="warn" title="The service rejects this key, because its owner is disabled.">
+          It works again when an administrator enables the owner. To end it for good, revoke it.
+        </Notice>
+      )}
       {asked && (
         <Notice kind="warn" title="Programs that use this key stop working.">
           The service rejects the key and all its tokens within 15 seconds. A revocation cannot be undone.

@@ -1,22 +1,45 @@
 import type { ApiKey } from "@/api/keys.ts";
 import { Status, type Tone } from "@/components/Badge.tsx";
 
-export type KeyState = "in use" | "unused" | "ended" | "revoked";
+/** A key of the list. */
+export interface ListedKey extends ApiKey {
+  /** Whether its owner is a disabled member, so that the service rejects it; missing if the token cannot read the team. */
+  ownerDisabled?: boolean;
+}
 
-/** Returns whether a key is active, used or revoked. */
-export function classifyKey(key: Pick<ApiKey, "revokedAt" | "expiresAt" | "lastUsedAt">, now: Date): KeyState {
+export type KeyState = "in use" | "unused" | "owner disabled" | "ended" | "revoked";
+
+type Classified = Pick<ListedKey, "revokedAt" | "expiresAt" | "lastUsedAt" | "ownerDisabled">;
+
+/** Returns the state of a key: revoked, ended, rejected because its owner is disabled, used or unused. */
+export function classifyKey(key: Classified, now: Date): KeyState {
   if (key.revokedAt !== null) {
     return "revoked";
   }
   if (key.expiresAt !== null && new Date(key.expiresAt) <= now) {
     return "ended";
   }
+  if (key.ownerDisabled) {
+    return "owner disabled";
+  }
   return key.lastUsedAt === null ? "unused" : "in use";
 }
 
-const TONES: Record<KeyState, Tone> = { "in use": "good", unused: "neutral", ended: "warn", revoked: "bad" };
+/** Tells whether a key can still be revoked: also while its owner is disabled. */
+export function canRevoke(state: KeyState): boolean {
+  return state !== "ended" && state !== "revoked";
+}
 
-export function KeyStatus({ of }: { of: ApiKey }) {
+const TONES: Record<KeyState, Tone> = {
+  "in use": "good",
+  unused: "neutral",
+  "owner disabled": "warn",
+  ended: "warn",
+  revoked: "bad",
+};
+
+/** The state of a key. */
+export function KeyStatus({ of }: { of: ListedKey }) {
   const standing = classifyKey(of, new Date());
   return <Status tone={TONES[standing]}>{standing}</Status>;
 }

@@ -3,6 +3,7 @@ import type { PageProps } from "@/pageProps.ts";
 import { buildHref, navigate } from "@/router/route.ts";
 import { Page } from "@/shell/Page.tsx";
 import { ApiKeys } from "./ApiKeys.tsx";
+import { Applications } from "./Applications.tsx";
 import { CreateToken } from "./CreateToken.tsx";
 import { RevokeToken } from "./RevokeToken.tsx";
 import { Usage } from "./Usage.tsx";
@@ -11,6 +12,7 @@ const TABS = [
   { id: "token", title: "Create a token" },
   { id: "keys", title: "API keys" },
   { id: "revoke", title: "Revoke a token" },
+  { id: "applications", title: "Applications" },
 ] as const;
 
 /** The page to create, list and revoke tokens and API keys. */
@@ -26,6 +28,7 @@ export default function Keys({ route }: PageProps) {
         {view === "token" && <CreateToken />}
         {view === "keys" && <ApiKeys />}
         {view === "revoke" && <RevokeToken />}
+        {view === "applications" && <Applications />}
       </Tabs>
     </Page>
   );

@@ -2,6 +2,7 @@ import { useId, useState } from "preact/hooks";
 import { Field } from "@/components/Field.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
+import { formatQuantity } from "@/format.ts";
 import { useIdentity } from "@/session/hooks.ts";
 import css from "./Keys.module.css";
 import { canIssue, countMinutesUntil, LIFETIMES } from "./lifetimes.ts";
@@ -69,7 +70,7 @@ export function LifetimeChoice({ value, onChange, until, error }: Props) {
 function LifetimeLimit({ until, left }: { until: string; left: number }) {
   const { via } = useIdentity();
   return (
-    <Notice title={`A token can be valid for at most ${left} minutes.`}>
+    <Notice title={`A token can be valid for at most ${formatQuantity(left, "minute")}.`}>
       <p>
         A token cannot outlive its credential; yours ends at <Time at={until} />.{" "}
         {via === "jwt" && "Sign in with an API key for longer ones: this page then issues tokens with the key."}

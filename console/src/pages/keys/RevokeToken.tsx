@@ -6,6 +6,8 @@ import { Dialog } from "@/components/Dialog.tsx";
 import { Field } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
+import { useInvalidFocus } from "@/components/useInvalidFocus.ts";
+import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { readClaim } from "@/session/claims.ts";
 import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
@@ -19,11 +21,14 @@ export function RevokeToken() {
   const [asked, setAsked] = useState<string>();
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>();
+  useUnsavedWarning(text !== "");
+  const { element, focusInvalid } = useInvalidFocus<HTMLFormElement>();
   const submit = (event: Event) => {
     event.preventDefault();
     const given = text.trim();
     setRefused(undefined);
     setMissing(given === "" ? "Enter the token's id, or paste the token." : undefined);
+    focusInvalid();
     setAsked(given === "" ? undefined : (readClaim(given, "jti") ?? given));
   };
   const revoke = async (tokenId: string) => {
@@ -40,7 +45,7 @@ export function RevokeToken() {
   };
   return (
     <Panel title="Revoke a token">
-      <form class={css.revoke} onSubmit={submit} noValidate>
+      <form ref={element} class={css.revoke} onSubmit={submit} noValidate>
         <p>
           The service rejects a revoked token, and all tokens issued with it, within 15 seconds.{" "}
           {others ? "You may revoke all tokens." : "You may revoke your own tokens."}
@@ -50,7 +55,7 @@ export function RevokeToken() {
           value={text}
           onInput={setText}
           error={missing}
-          hint="The id is the claim jti. The console shows it for each new token, and the audit log has it as the entity of Token.Issued. Only the id of a pasted token is sent."
+          hint="The ID is the claim jti. The console shows it with each new token; in the audit log it is the entity of the event Token.Issued. Of a pasted token only the ID is sent."
           mono
         />
         {refused !== undefined && <ErrorNotice error={refused} />}

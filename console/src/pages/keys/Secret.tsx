@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Notice } from "@/components/Notice.tsx";
+import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Keys.module.css";
 
@@ -12,19 +13,26 @@ interface Props {
   secret: string;
   /** Properties of the credential, in rows. */
   facts: readonly { label: string; value: ComponentChildren }[];
+  /** What the reader should know about the credential; the default suits tokens and API keys. */
+  advice?: string;
   onDone: () => void;
+  /** Help with the use of the credential, below its properties. */
+  children?: ComponentChildren;
 }
 
+const ADVICE =
+  "Neither this page nor the service stores it. It gives access to anyone who has it: treat it as a password, and revoke it if others may have seen it.";
+
 /** A new credential, shown once; it takes the focus and remains until the reader closes it. */
-export function Secret({ title, secret, facts, onDone }: Props) {
+export function Secret({ title, secret, facts, advice = ADVICE, onDone, children }: Props) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => box.current?.focus(), []);
+  useUnsavedWarning(true, "tab");
   return (
     <Panel title={title}>
       <div ref={box} class={css.secret} tabIndex={-1}>
         <Notice kind="warn" title="Copy it now. It is not shown again.">
-          Neither this page nor the service stores it. It gives access to anyone who has it: treat it as a password, and
-          revoke it if others may have seen it.
+          {advice}
         </Notice>
         <CodeBlock code={secret} label={title} />
         <dl class={css.facts}>
@@ -35,6 +43,7 @@ export function Secret({ title, secret, facts, onDone }: Props) {
             </div>
           ))}
         </dl>
+        {children}
         <div>
           <Button kind="primary" onClick={onDone}>
             I have copied it

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { getUsage, subscribeToUsage } from "@/api/usage.ts";
-import { formatCount, formatLocalTime } from "@/format.ts";
+import { formatCount, formatTime } from "@/format.ts";
 import css from "./Keys.module.css";
 
 /** The caller's use of its rate limit, after each reply. */
@@ -17,7 +17,7 @@ export function Usage() {
   const share = Math.min(1, used / Math.max(1, shown.limit));
   const text = `${formatCount(used)} of ${formatCount(shown.limit)} requests in ${shown.windowSeconds} s`;
   return (
-    <div class={css.usage} title={`As of ${formatLocalTime(shown.at.toISOString())}; more in ${shown.resetSeconds} s`}>
+    <div class={css.usage} title={`As of ${formatTime(shown.at.toISOString())}; more in ${shown.resetSeconds} s`}>
       <span>Your usage: {text}</span>
       {/* biome-ignore lint/a11y/useSemanticElements: the look of a meter element differs between browsers */}
       <div

@@ -1,89 +1,91 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
 import type { Connection, ConnectionStatus } from "@/api/catalog.ts";
 import { api } from "@/api/index.ts";
 import { fetchConnections } from "@/api/plant.ts";
-import { Status, type Tone } from "@/components/Badge.tsx";
+import { Status } from "@/components/Badge.tsx";
+import { CONNECTION_TYPES, ConnectionStatusBadge } from "@/components/ConnectionStatusBadge.tsx";
+import { joinClasses } from "@/components/classes.ts";
 import type { Column } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
+import { type Count, computeRate, formatRate } from "@/components/rates.ts";
 import { Time } from "@/components/Time.tsx";
+import { useCounts } from "@/components/useCounts.ts";
 import { usePolling } from "@/components/usePolling.ts";
 import { formatCount } from "@/format.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Overview.module.css";
-import { addCount, type Count, computeRate, formatRate } from "./rates.ts";
 
 const EVERY_MS = 5000;
 const AFTER_FAILURE_MS = 15_000;
-const TONES: Record<ConnectionStatus, Tone> = {
-  CONNECTED: "good",
-  CONNECTING: "accent",
-  DISCONNECTED: "neutral",
-  ERROR: "bad",
-};
-const TYPES: Record<Connection["type"], string> = {
-  CLOUD_IOT_HUB: "IoT Hub",
-  CLOUD_EVENT_HUB: "Event Hub",
-  SIMULATOR: "Simulator",
-};
 
 interface Props {
   /** The connection in the live chart, "" for all. */
   selected: string;
   /** Shows the stream of a connection; undefined if the token cannot open it. */
   onOpen: ((connection: string) => void) | undefined;
+  /** Content between the figures and the table. */
+  children: ComponentChildren;
 }
 
-/** A table of all connections: status, message rate and newest message. */
-export function Connections({ selected, onOpen }: Props) {
-  const resource = usePolling(
-    (signal) => fetchConnections(api, signal),
+/** The connections with the time of the reply. */
+interface Reading {
+  connections: Connection[];
+  at: Date;
+}
+
+/** Figures and a table of all connections: status, message rate and newest message. */
+export function Connections({ selected, onOpen, children }: Props) {
+  const resource = usePolling<Reading>(
+    async (signal) => ({ connections: await fetchConnections(api, signal), at: new Date() }),
     ({ failed }) => (failed ? AFTER_FAILURE_MS : EVERY_MS),
     [],
   );
-  const counts = useCounts(resource.data);
+  const { data, error } = resource;
+  const connections = data?.connections;
+  const counts = useCounts(connections);
   const columns = useMemo(() => buildColumns(counts), [counts]);
+  const outdated = error !== undefined && data !== undefined;
   return (
-    <Loaded resource={resource} rows={6}>
-      {(data) => (
-        <>
-          <Figures connections={data} counts={counts} />
+    <>
+      <Loaded resource={resource} rows={2}>
+        {(shown) => (
+          <div class={joinClasses(outdated && css.outdated)}>
+            {outdated && (
+              <p class={css.age}>
+                Outdated: the values are from <Time at={shown.at.toISOString()} />.
+              </p>
+            )}
+            <Figures connections={shown.connections} counts={counts} />
+          </div>
+        )}
+      </Loaded>
+      {children}
+      {connections && (
+        <div class={joinClasses(outdated && css.outdated)}>
           <Panel title="Connections">
             <DataTable
               label="Connections"
               columns={columns}
-              rows={data}
+              rows={connections}
               rowKey={(row) => row.id}
               height={300}
               {...(onOpen ? { onOpen: (row: Connection) => onOpen(row.id === selected ? "" : row.id) } : {})}
               {...(selected ? { selected: (row: Connection) => row.id === selected } : {})}
-              empty={
-                <Empty title="No connections">
-                  Declare connections in the workspace document and apply it; docs/workspace-document.md explains how.
-                </Empty>
-              }
+              empty={<Empty title="No connections">An administrator adds them on the page Connections.</Empty>}
             />
           </Panel>
-        </>
+        </div>
       )}
-    </Loaded>
+    </>
   );
-}
-
-/** Holds the latest counts, to compute rates. */
-function useCounts(data: readonly Connection[] | undefined): readonly Count[] {
-  const [counts, setCounts] = useState<readonly Count[]>([]);
-  useEffect(() => {
-    if (data) {
-      setCounts((before) => addCount(before, data, Date.now()));
-    }
-  }, [data]);
-  return counts;
 }
 
 function Figures({ connections, counts }: { connections: readonly Connection[]; counts: readonly Count[] }) {
   const having = (status: ConnectionStatus) => connections.filter((each) => each.status === status).length;
+  const waiting = having("CONNECTING") + having("DISCONNECTED");
   const rates = connections.map(({ id }) => computeRate(counts, id)).filter((each) => each !== null);
   const newest = connections
     .map((each) => each.stats?.lastMessage ?? "")
@@ -98,7 +100,13 @@ function Figures({ connections, counts }: { connections: readonly Connection[]; 
         </dd>
       </div>
       <div>
-        <dt>Not working</dt>
+        <dt>Not connected</dt>
+        <dd>
+          <Status tone={waiting > 0 ? "warn" : "good"}>{waiting}</Status>
+        </dd>
+      </div>
+      <div>
+        <dt>Connections with errors</dt>
         <dd>
           <Status tone={having("ERROR") > 0 ? "bad" : "good"}>{having("ERROR")}</Status>
         </dd>
@@ -124,11 +132,11 @@ function buildColumns(counts: readonly Count[]): readonly Column<Connection>[] {
       title: "Status",
       width: 132,
       value: ({ status }) => status,
-      render: ({ status }) => <Status tone={TONES[status]}>{status.toLowerCase()}</Status>,
+      render: ({ status }) => <ConnectionStatusBadge status={status} />,
     },
     { key: "name", title: "Name", value: ({ name }) => name },
-    { key: "id", title: "Lookup", type: "code", width: 140, value: ({ id }) => id },
-    { key: "type", title: "Type", width: 96, value: ({ type }) => TYPES[type] },
+    { key: "id", title: "ID", type: "code", width: 140, value: ({ id }) => id },
+    { key: "type", title: "Type", width: 96, value: ({ type }) => CONNECTION_TYPES[type] },
     {
       key: "rate",
       title: "Per second",

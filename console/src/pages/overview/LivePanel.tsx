@@ -1,21 +1,19 @@
 import { useEffect, useReducer, useState } from "preact/hooks";
-import type { Surface } from "@/api/catalog.ts";
 import { api } from "@/api/index.ts";
-import { fetchSurfaces } from "@/api/plant.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
-import { Select } from "@/components/Field.tsx";
 import { Loading } from "@/components/Loading.tsx";
-import { useResource } from "@/components/useResource.ts";
-import { formatCount } from "@/format.ts";
+import { combineSignals, toFieldName, useSignals } from "@/components/signals.ts";
+import { formatCount, formatQuantity } from "@/format.ts";
 import { Live, type Scope } from "@/live/live.ts";
 import { buildHref, navigate } from "@/router/route.ts";
-import { useHasRights } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
-import { chooseDefault, formatChoice, groupByField, parseChoice } from "./choice.ts";
+import { chooseDefault, formatChoice, type Group, groupByField, parseChoice } from "./choice.ts";
 import { Lane } from "./Lane.tsx";
 import css from "./Live.module.css";
+import { LiveTable } from "./LiveTable.tsx";
 import { Picker } from "./Picker.tsx";
+import { SourceSelect } from "./SourceSelect.tsx";
 import { StreamNotice, StreamStatus } from "./StreamStatus.tsx";
 
 const WINDOWS = [
@@ -30,13 +28,14 @@ export function LivePanel({ query }: { query: URLSearchParams }) {
   const scope = { connection: query.get("connection") ?? "", surface: query.get("surface") ?? "" };
   const seconds = WINDOWS.find((each) => String(each.seconds) === query.get("window"))?.seconds ?? 300;
   const [picking, setPicking] = useState(true);
+  const [table, setTable] = useState(false);
   const live = useLive(scope, seconds);
   const change = (part: Record<string, string | number | undefined>) =>
     navigate(buildHref("overview", [], { ...Object.fromEntries(query), ...part }), "replace");
   return (
-    <Panel title="Live" actions={live && <StreamStatus live={live} />}>
+    <Panel title="Live data from the plant" actions={live && <StreamStatus live={live} />}>
       <div class={css.toolbar}>
-        <ScopeSelect scope={scope} onChange={(chosen) => change({ ...chosen, fields: undefined })} />
+        <SourceSelect scope={scope} onChange={(chosen) => change({ ...chosen, fields: undefined })} />
         <fieldset class={css.windows} aria-label="Window">
           {WINDOWS.map((each) => (
             <button
@@ -54,8 +53,12 @@ export function LivePanel({ query }: { query: URLSearchParams }) {
             {live.pausedAt === undefined ? "Pause" : "Resume"}
           </Button>
         )}
+        {live?.zoom && <Button onClick={() => live.zoomTo(undefined)}>Reset zoom</Button>}
         <Button kind="quiet" onClick={() => setPicking(!picking)}>
           {picking ? "Hide fields" : "Choose fields"}
+        </Button>
+        <Button kind="quiet" icon="table" onClick={() => setTable(!table)}>
+          {table ? "Show charts" : "Show a table"}
         </Button>
       </div>
       {live && <StreamNotice live={live} />}
@@ -63,6 +66,7 @@ export function LivePanel({ query }: { query: URLSearchParams }) {
         <Charts
           live={live}
           picking={picking}
+          table={table}
           asked={parseChoice(query)}
           onChange={(ids) => change({ fields: formatChoice(ids) })}
         />
@@ -74,29 +78,38 @@ export function LivePanel({ query }: { query: URLSearchParams }) {
 interface ChartsProps {
   live: Live;
   picking: boolean;
+  /** Shows the values as a table instead of charts. */
+  table: boolean;
   asked: readonly string[] | undefined;
   onChange: (ids: readonly string[]) => void;
 }
 
-function Charts({ live, picking, asked, onChange }: ChartsProps) {
+function Charts({ live, picking, table, asked, onChange }: ChartsProps) {
   const { history } = live;
+  const chosen = asked ?? chooseDefault(history.series);
+  const groups = groupByField(history.series, chosen);
+  const signals = useSignals(groups.flatMap((group) => group.series.map(({ connection }) => connection)));
   if (history.series.length === 0) {
     return <Nothing live={live} />;
   }
-  const chosen = asked ?? chooseDefault(history.series);
-  const groups = groupByField(history.series, chosen);
+  const findScale = ({ field, series }: Group) =>
+    combineSignals(
+      series.map(({ connection }) => signals.get(connection)?.find(({ pointer }) => toFieldName(pointer) === field)),
+    );
   return (
     <div class={css.columns}>
       {picking && <Picker series={history.series} chosen={chosen} onChange={onChange} />}
       <div class={css.lanes}>
-        {groups.map((group, index) => (
-          <Lane key={group.field} live={live} group={group} last={index === groups.length - 1} />
-        ))}
+        {table && groups.length > 0 ? (
+          <LiveTable live={live} series={groups.flatMap(({ series }) => series)} />
+        ) : (
+          groups.map((group) => <Lane key={group.field} live={live} group={group} scale={findScale(group)} />)
+        )}
         {groups.length === 0 && <Empty title="No field is selected">Select one or more in the list of fields.</Empty>}
         <p class={css.note}>
-          {formatCount(history.consumed)} messages
+          {formatQuantity(history.consumed, "message")}
           {history.unreadable > 0 && `, ${formatCount(history.unreadable)} of them unreadable`}
-          {history.leftOut > 0 && `; ${formatCount(history.leftOut)} values of further fields omitted`}
+          {history.leftOut > 0 && `; ${formatQuantity(history.leftOut, "value")} of further fields omitted`}
         </p>
       </div>
     </div>
@@ -104,51 +117,27 @@ function Charts({ live, picking, asked, onChange }: ChartsProps) {
 }
 
 /** The reason of an empty chart. */
-function Nothing({ live: { history, state } }: { live: Live }) {
+function Nothing({ live }: { live: Live }) {
+  const { history, state } = live;
   if (history.consumed > 0) {
     return (
-      <Empty title="No numbers yet">{formatCount(history.consumed)} messages arrived, without a numeric field.</Empty>
+      <Empty title="No numbers yet">
+        {formatQuantity(history.consumed, "message")} arrived, without a numeric field.
+      </Empty>
     );
+  }
+  if (live.isReplaying()) {
+    return <Loading label="Reading past messages" rows={6} />;
   }
   if (state.kind === "open") {
     return (
-      <Empty title="No messages yet">
+      <Empty title="No data yet">
         Messages appear here on arrival. Choose a longer window or another source, or send some with POST
         /oi-api/telemetry.
       </Empty>
     );
   }
   return state.kind === "ended" ? null : <Loading label="Opening the live stream" rows={6} />;
-}
-
-function ScopeSelect({ scope, onChange }: { scope: Scope; onChange: (scope: Scope) => void }) {
-  const readable = useHasRights("Workspace.Catalog.Read");
-  const { data } = useResource<Surface[]>(async (signal) => (readable ? fetchSurfaces(api, signal) : []), [readable]);
-  const value = scope.connection ? `connection ${scope.connection}` : scope.surface ? `surface ${scope.surface}` : "";
-  const options = [
-    { value: "", label: "All connections" },
-    ...(data ?? []).map(({ id, name }) => ({ value: `surface ${id}`, label: `Surface: ${name}` })),
-  ];
-  if (!options.some((option) => option.value === value)) {
-    options.push({ value, label: scope.connection ? `Connection: ${scope.connection}` : `Surface: ${scope.surface}` });
-  }
-  return (
-    <div class={css.source}>
-      <Select
-        label="Source"
-        hideLabel
-        value={value}
-        options={options}
-        onChange={(chosen) =>
-          onChange(
-            chosen.startsWith("surface ")
-              ? { connection: "", surface: chosen.slice(8) }
-              : { connection: chosen.slice(11), surface: "" },
-          )
-        }
-      />
-    </div>
-  );
 }
 
 /** Opens a stream for a scope and a window; reopens it if these change. */

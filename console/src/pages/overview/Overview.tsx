@@ -12,17 +12,23 @@ export default function Overview({ route }: PageProps) {
   const query = Object.fromEntries(route.query);
   const show = (connection: string) =>
     navigate(buildHref("overview", [], { ...query, connection, surface: undefined, fields: undefined }), "replace");
+  const live = listens ? (
+    <LivePanel query={route.query} />
+  ) : (
+    <Panel title="Live data from the plant">
+      <Empty title="Your token cannot open the live stream">
+        It needs Workspace.LiveStream.Read. Sign in with a key that has it, or ask an administrator.
+      </Empty>
+    </Panel>
+  );
   return (
     <Page title="Overview" description="Live telemetry and connections of the plant.">
-      {reads && <Connections selected={route.query.get("connection") ?? ""} onOpen={listens ? show : undefined} />}
-      {listens ? (
-        <LivePanel query={route.query} />
+      {reads ? (
+        <Connections selected={route.query.get("connection") ?? ""} onOpen={listens ? show : undefined}>
+          {live}
+        </Connections>
       ) : (
-        <Panel title="Live">
-          <Empty title="Your token cannot open the live stream">
-            It needs Workspace.LiveStream.Read. Sign in with a key that has it, or ask an administrator.
-          </Empty>
-        </Panel>
+        live
       )}
     </Page>
   );

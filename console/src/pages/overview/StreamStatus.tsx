@@ -2,7 +2,7 @@ import { ApiError } from "@/api/index.ts";
 import { Status } from "@/components/Badge.tsx";
 import { Button } from "@/components/Button.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
-import { formatLocalTime } from "@/format.ts";
+import { formatTime } from "@/format.ts";
 import type { Live } from "@/live/live.ts";
 import { type Drop, FELL_BEHIND, TOKEN_EXPIRED } from "@/live/stream.ts";
 import css from "./Live.module.css";
@@ -78,7 +78,7 @@ function explainDrop({ code, at }: Drop): string {
     case FELL_BEHIND:
       return `This page fell behind, and the service closed its stream at ${formatClock(at)} (1013). Choose fewer connections.`;
     case TOKEN_EXPIRED:
-      return `The token of the stream expired at ${formatClock(at)} (4401).`;
+      return `The token of the stream expired or was revoked at ${formatClock(at)} (4401).`;
     case 1001:
       return `The service stopped at ${formatClock(at)} (1001).`;
     case 1011:
@@ -89,5 +89,5 @@ function explainDrop({ code, at }: Drop): string {
 }
 
 function formatClock(at: number): string {
-  return formatLocalTime(new Date(at).toISOString()).slice(11);
+  return formatTime(at).slice(11);
 }

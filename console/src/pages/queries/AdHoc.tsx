@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import type { Route } from "@/router/route.ts";
 import { buildHref, navigate } from "@/router/route.ts";
+import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { useHasRights } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
 import { KqlEditor } from "./KqlEditor.tsx";
@@ -18,12 +19,15 @@ const START =
 
 /** The editor for ad-hoc KQL queries. */
 export function AdHoc({ route }: { route: Route }) {
-  const [kql, setKql] = useState(() => recallKql() ?? START);
+  const [first] = useState(() => recallKql() ?? START);
+  const [kql, setKql] = useState(first);
   const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));
   const run = useRun();
   const manages = useHasRights("Workspace.WarmQuery.Manage");
   const ask = buildAdHocCall(kql, extent);
   const start = () => run.start(ask);
+  // Other pages keep the text; only a closed tab loses it.
+  useUnsavedWarning(kql !== (run.asked?.body?.query ?? first), "tab");
   const change = (text: string) => {
     rememberKql(text);
     setKql(text);
@@ -38,7 +42,9 @@ export function AdHoc({ route }: { route: Route }) {
         ask={ask}
         onRun={start}
         disabled={kql.trim() === ""}
-        before={<KqlEditor value={kql} onInput={change} onRun={start} error={toKqlError(run.error)} />}
+        before={(buttons) => (
+          <KqlEditor value={kql} onInput={change} onRun={start} error={toKqlError(run.error)} actions={buttons} />
+        )}
         toldBefore={summarizeError(run.error)}
         actions={
           manages && (

@@ -1,9 +1,8 @@
-import { useRef } from "preact/hooks";
 import { Empty } from "@/components/Empty.tsx";
 import type { PageProps } from "@/pageProps.ts";
 import { useHasRights } from "@/session/hooks.ts";
-import { recordNavigation } from "@/shell/focus.ts";
 import { Page } from "@/shell/Page.tsx";
+import { useViewFocus } from "@/shell/useViewFocus.ts";
 import { AdHoc } from "./AdHoc.tsx";
 import { QueryDetail } from "./detail/QueryDetail.tsx";
 import { EditQuery, NewQuery } from "./edit/QueryEditor.tsx";
@@ -21,7 +20,7 @@ export default function Queries({ route }: PageProps) {
   const executes = useHasRights("Workspace.WarmQuery.Execute");
   const asks = useHasRights("Workspace.WarmQuery.AdHoc");
   const manages = useHasRights("Workspace.WarmQuery.Manage");
-  useNotedNavigation(route.rest.join("/"));
+  useViewFocus(route.rest.join("/"));
   if (lookup === "-") {
     return view === "new" && manages ? (
       <NewQuery key="new" route={route} />
@@ -60,19 +59,10 @@ function NoListing() {
 function AccessDenied() {
   return (
     <Page key="closed" title="Queries">
-      <Empty title="Your token cannot open this page">
+      <Empty title="You don't have access to this page">
         Ad-hoc queries need Workspace.WarmQuery.AdHoc, new ones Workspace.WarmQuery.Manage. Sign in with a key that
         carries them.
       </Empty>
     </Page>
   );
-}
-
-/** Moves the focus to the heading if the view changes. */
-function useNotedNavigation(place: string): void {
-  const before = useRef(place);
-  if (before.current !== place) {
-    before.current = place;
-    recordNavigation();
-  }
 }

@@ -7,6 +7,7 @@ import { Empty } from "@/components/Empty.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { useResource } from "@/components/useResource.ts";
+import { formatCount } from "@/format.ts";
 import { buildHref, navigate, type Route } from "@/router/route.ts";
 import { Page, Panel } from "@/shell/Page.tsx";
 import { type Filter, fetchWarmQueries, filterQueries, type StateFilter } from "./catalogQueries.ts";
@@ -77,12 +78,21 @@ function Filtered({ queries, filter }: { queries: readonly WarmQuery[]; filter: 
             title="No matching queries"
             action={<Button onClick={() => change({ text: "", state: "", surface: "" })}>Show all queries</Button>}
           >
-            {queries.length} queries do not match the filters.
+            None of the {formatCount(queries.length)} queries matches the filters.
           </Empty>
         }
       />
     </>
   );
+}
+
+const TONES = { Approved: "good", Rejected: "bad", Draft: "warn" } as const;
+
+function describeState(query: WarmQuery): keyof typeof TONES {
+  if (query.approval) {
+    return "Approved";
+  }
+  return query.rejection ? "Rejected" : "Draft";
 }
 
 const COLUMNS: readonly Column<WarmQuery>[] = [
@@ -93,13 +103,13 @@ const COLUMNS: readonly Column<WarmQuery>[] = [
     render: (query) => <span class={css.name}>{query.name}</span>,
     width: 240,
   },
-  { key: "lookup", title: "Lookup", type: "code", value: (query) => query.lookup, width: 192 },
+  { key: "lookup", title: "ID", type: "code", value: (query) => query.lookup, width: 192 },
   { key: "surface", title: "Surface", value: (query) => query.surface, width: 128 },
   {
     key: "state",
     title: "State",
-    value: (query) => (query.approval ? "Approved" : "Draft"),
-    render: (query) => (query.approval ? <Status tone="good">Approved</Status> : <Status tone="warn">Draft</Status>),
+    value: describeState,
+    render: (query) => <Status tone={TONES[describeState(query)]}>{describeState(query)}</Status>,
     width: 112,
   },
   { key: "approvedBy", title: "Approved by", value: (query) => query.approval?.approvedBy ?? null, width: 216 },

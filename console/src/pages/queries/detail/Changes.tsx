@@ -2,13 +2,19 @@ import type { AuditEvent } from "@/api/provenance.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { JsonDiff } from "@/components/JsonDiff.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
+import { TextDiff } from "@/components/TextDiff.tsx";
 import { useResource } from "@/components/useResource.ts";
+import { fetchItemEvents } from "@/history/itemHistory.ts";
+import { toAuditedItem } from "./auditedQuery.ts";
 import css from "./Facts.module.css";
-import { fetchHistory } from "./queryHistory.ts";
+import { ParameterDiff } from "./ParameterDiff.tsx";
 
 /** The changes of a draft since the last approved text in the audit log. */
 export function Changes({ query }: { query: WarmQuery }) {
-  const resource = useResource((signal) => fetchHistory(query.lookup, signal), [query.lookup, query.updatedAt]);
+  const resource = useResource(
+    (signal) => fetchItemEvents(toAuditedItem(query), signal),
+    [query.lookup, query.updatedAt],
+  );
   return (
     <Loaded resource={resource} rows={2}>
       {({ events, whole }) => {
@@ -21,7 +27,7 @@ export function Changes({ query }: { query: WarmQuery }) {
         return (
           <section class={css.stack} aria-label="Changes since the last approval">
             <h3>Changed since {findApprover(approved)} approved it</h3>
-            <JsonDiff before={removeApproval(approved)} after={removeApproval(newest)} />
+            <Differences before={approved} after={newest} />
           </section>
         );
       }}
@@ -44,7 +50,25 @@ function findApprover({ approval }: State): string {
     : "";
 }
 
-/** Returns a query without its approval. */
-function removeApproval({ approval: _, ...rest }: State): State {
+/** The text line by line, the parameters one by one, then all other fields. */
+function Differences({ before, after }: { before: State; after: State }) {
+  return (
+    <>
+      <h4>Query text</h4>
+      <TextDiff before={readKql(before)} after={readKql(after)} label="Changes of the query text" />
+      <h4>Parameters</h4>
+      <ParameterDiff before={before.parameters} after={after.parameters} />
+      <h4>Other fields</h4>
+      <JsonDiff before={removeShown(before)} after={removeShown(after)} />
+    </>
+  );
+}
+
+function readKql({ kql }: State): string {
+  return typeof kql === "string" ? kql.trimEnd() : "";
+}
+
+/** Returns a query without the decisions, and without the fields that are compared on their own. */
+function removeShown({ approval: _, rejection: __, kql: ___, parameters: ____, ...rest }: State): State {
   return rest;
 }

@@ -23,7 +23,7 @@ export function Definition({ query }: { query: WarmQuery }) {
               rows={query.parameters.map((each) => [
                 each.name,
                 each.type,
-                isRequired(each) ? "needed" : describeDefault(each),
+                isRequired(each) ? "required" : describeDefault(each),
               ])}
             />
           )}

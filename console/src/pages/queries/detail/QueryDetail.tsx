@@ -10,7 +10,7 @@ import { useHasRights } from "@/session/hooks.ts";
 import { Page, Panel } from "@/shell/Page.tsx";
 import { fetchWarmQuery } from "../catalogQueries.ts";
 import { WarmRun } from "../run/WarmRun.tsx";
-import { Approve } from "./Approve.tsx";
+import { Decide } from "./Decide.tsx";
 import { Definition } from "./Definition.tsx";
 import { Draft } from "./Draft.tsx";
 import { History } from "./History.tsx";
@@ -56,16 +56,17 @@ function Actions({ query, onChanged }: { query: WarmQuery; onChanged: () => void
           Edit
         </Button>
       )}
-      <Approve query={query} onChanged={onChanged} />
+      <Decide query={query} onChanged={onChanged} />
     </>
   );
 }
 
 function Views({ query, route }: { query: WarmQuery; route: Route }) {
   const executes = useHasRights("Workspace.WarmQuery.Execute");
+  const tries = useHasRights("Workspace.WarmQuery.AdHoc") && !query.approval;
   const [chosen, setChosen] = useState<View>(query.approval && executes ? "run" : "definition");
   const views: readonly { id: View; title: string }[] = [
-    ...(executes ? [{ id: "run" as const, title: "Run" }] : []),
+    ...(executes || tries ? [{ id: "run" as const, title: "Run" }] : []),
     { id: "definition", title: "Definition" },
     { id: "history", title: "History" },
   ];

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { api, formatPath, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
-import { Dialog } from "@/components/Dialog.tsx";
+import { ConfirmDialog } from "@/components/ConfirmDialog.tsx";
 import { showToast } from "@/components/toasts.ts";
 import { buildHref, navigate } from "@/router/route.ts";
 import { Refusal } from "./Refusal.tsx";
@@ -26,41 +26,28 @@ export function Remove({ query, onChanged }: Props) {
 }
 
 function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void }) {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
   const look = () => {
     onClose();
     onChanged();
   };
   const remove = async () => {
-    setBusy(true);
-    try {
-      await api.delete(formatPath`/oi-api/warm-queries/${query.lookup}`, { headers: { "If-Match": query.etag } });
-      showToast(`“${query.name}” is deleted`);
-      navigate(buildHref("queries"));
-    } catch (failure) {
-      setError(failure);
-      setBusy(false);
-    }
+    await api.delete(formatPath`/oi-api/warm-queries/${query.lookup}`, { headers: { "If-Match": query.etag } });
+    showToast(`“${query.name}” is deleted`);
+    navigate(buildHref("queries"));
   };
   return (
-    <Dialog
+    <ConfirmDialog
       title={`Delete “${query.name}”?`}
+      label="Delete the query"
       onClose={onClose}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="danger" busy={busy} disabled={isOutdated(error)} onClick={() => void remove()}>
-            Delete the query
-          </Button>
-        </>
-      }
+      onConfirm={remove}
+      renderError={(error) => <Refusal error={error} undone="deleted" onLook={look} />}
+      isFinal={isOutdated}
     >
       <p>
         Programs that call <code>{query.apiPath ?? query.lookup}</code> will get an error. The audit log retains the
         query's text.
       </p>
-      {error !== undefined && <Refusal error={error} undone="deleted" onLook={look} />}
-    </Dialog>
+    </ConfirmDialog>
   );
 }

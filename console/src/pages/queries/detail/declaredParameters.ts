@@ -23,6 +23,18 @@ export function declareParameters(query: Pick<WarmQuery, "kql" | "parameters">):
   return `declare query_parameters(${list});\n${query.kql}`;
 }
 
+/** Returns a query's text as a complete query, with entered values instead of the defaults; empty ones do not count. */
+export function buildTrialText(
+  query: Pick<WarmQuery, "kql" | "parameters">,
+  values: ReadonlyMap<string, string>,
+): string {
+  const parameters = query.parameters.map((each) => {
+    const value = values.get(each.name);
+    return value === undefined || (value === "" && each.type !== "string") ? each : { ...each, default: value };
+  });
+  return declareParameters({ kql: query.kql, parameters });
+}
+
 function formatValue({ type, default: given }: QueryParameter): string {
   const fallback = EXAMPLES[type] ?? '""';
   if (given === undefined || given === null) {

@@ -81,7 +81,7 @@ function Row({ parameter, label, failing, onChange, onRemove }: RowProps) {
         error={failing("default")}
       />
       <div class={css.check}>
-        <Checkbox label="needed" checked={parameter.required} onChange={(required) => onChange({ required })} />
+        <Checkbox label="required" checked={parameter.required} onChange={(required) => onChange({ required })} />
       </div>
       <Button kind="quiet" icon="close" label={`Remove ${label.toLowerCase()}`} onClick={onRemove} />
     </li>

@@ -1,10 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
+import { announceDecision } from "@/api/decisions.ts";
 import { ApiError } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
 import { Field } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
+import { useInvalidFocus } from "@/components/useInvalidFocus.ts";
 import { buildHref, navigate } from "@/router/route.ts";
 import { useUnsavedWarning } from "@/router/unsaved.ts";
 import { useHasRights } from "@/session/hooks.ts";
@@ -16,7 +18,7 @@ import { Overwrite } from "./Overwrite.tsx";
 import { Parameters } from "./Parameters.tsx";
 import css from "./QueryEditor.module.css";
 import { SurfaceInput } from "./SurfaceInput.tsx";
-import { type EditConflict, hasChanges, storeChange, storeNew } from "./saving.ts";
+import { type EditConflict, findMissingFields, hasChanges, storeChange, storeNew } from "./saving.ts";
 
 interface Props {
   /** The initial values. */
@@ -37,8 +39,12 @@ export function QueryForm({ begin, stands }: Props) {
   const [saved, setSaved] = useState(false);
   useUnsavedWarning(!saved && hasChanges(draft, start));
   const change = (some: Partial<QueryDraft>) => setDraft((before) => ({ ...before, ...some }));
-  const failing = (field: string) => (error instanceof ApiError ? error.fieldMessage(field) : undefined);
+  const [missing, setMissing] = useState<ReturnType<typeof findMissingFields>>({});
+  const { element, focusInvalid } = useInvalidFocus<HTMLFormElement>();
+  const failing = (field: string) =>
+    missing[field as keyof QueryDraft] ?? (error instanceof ApiError ? error.fieldMessage(field) : undefined);
   const reads = useHasRights("Workspace.Catalog.Read");
+  const kqlError = missing.kql ? { message: missing.kql, place: undefined } : toKqlError(error);
   const back = isNew ? buildHref("queries") : buildHref("queries", [draft.lookup]);
   useEffect(() => {
     if (saved) {
@@ -56,16 +62,23 @@ export function QueryForm({ begin, stands }: Props) {
         setBusy(false);
         return;
       }
-      showToast(`“${draft.name.trim()}” is a draft now`);
+      showToast("Saved as draft; awaiting approval");
+      announceDecision();
       setSaved(true);
     } catch (failure) {
       setError(failure);
       setBusy(false);
+      focusInvalid();
     }
   };
   const submit = (event: Event) => {
     event.preventDefault();
-    if (!busy) {
+    const empty = findMissingFields(draft, isNew);
+    setMissing(empty);
+    setError(undefined);
+    if (Object.keys(empty).length > 0) {
+      focusInvalid();
+    } else if (!busy) {
       void save(seen);
     }
   };
@@ -76,13 +89,15 @@ export function QueryForm({ begin, stands }: Props) {
     setDraft(toDraft(theirs));
   };
   return (
-    <form class={css.form} onSubmit={submit} noValidate>
+    <form ref={element} class={css.form} onSubmit={submit} noValidate>
       <Panel title="Details">
         <div class={css.inputs}>
           <Field
-            label="Lookup"
+            label="ID"
             mono
-            hint={isNew ? "letters, digits, - and _; it cannot change later" : "it cannot change"}
+            hint={
+              isNew ? "Its lookup: letters, digits, - and _. It cannot change later" : "Its lookup, which cannot change"
+            }
             disabled={!isNew}
             value={draft.lookup}
             onInput={(lookup) => change({ lookup })}
@@ -104,7 +119,7 @@ export function QueryForm({ begin, stands }: Props) {
             error={failing("apiPath") ?? toLookupError(error, "WARM_QUERY_PATH_TAKEN")}
           />
           <Field
-            label="Cache seconds"
+            label="Cache results for (seconds)"
             mono
             hint="0 to 86400; empty disables caching"
             value={draft.cacheSeconds}
@@ -123,7 +138,13 @@ export function QueryForm({ begin, stands }: Props) {
         <Parameters parameters={draft.parameters} onChange={(parameters) => change({ parameters })} failing={failing} />
       </Panel>
       <Panel title="Query text">
-        <KqlEditor rows={14} value={draft.kql} onInput={(kql) => change({ kql })} error={toKqlError(error)} />
+        <KqlEditor
+          rows={14}
+          value={draft.kql}
+          onInput={(kql) => change({ kql })}
+          error={kqlError}
+          parameters={draft.parameters}
+        />
       </Panel>
       {overtaken && (
         <Overwrite

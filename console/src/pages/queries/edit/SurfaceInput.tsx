@@ -16,7 +16,7 @@ export function SurfaceInput(props: Props) {
 }
 
 function TypedSurface({ value, onChange, error }: Props) {
-  return <Field label="Surface" mono hint="its lookup" value={value} onInput={onChange} error={error} />;
+  return <Field label="Surface" mono hint="Its ID (lookup)" value={value} onInput={onChange} error={error} />;
 }
 
 function SurfaceSelect(props: Props) {

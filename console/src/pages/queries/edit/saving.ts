@@ -16,9 +16,6 @@ export interface EditConflict {
  */
 async function store(draft: QueryDraft, seen: WarmQuery | null): Promise<void> {
   const lookup = draft.lookup.trim();
-  if (lookup === "") {
-    throw createFieldError("lookup", "is required");
-  }
   const headers: Record<string, string> = seen ? { "If-Match": seen.etag } : { "If-None-Match": "*" };
   await api.put(formatPath`/oi-api/warm-queries/${lookup}`, toBody(draft), { headers });
 }
@@ -30,7 +27,7 @@ export async function storeNew(draft: QueryDraft): Promise<undefined> {
     return undefined;
   } catch (error) {
     throw isOutdated(error)
-      ? createFieldError("lookup", "belongs to another query; choose another lookup, or edit that query")
+      ? createFieldError("lookup", "belongs to another query; choose another ID, or edit that query")
       : error;
   }
 }
@@ -68,6 +65,17 @@ export function toSentBody(query: WarmQuery): Record<string, unknown> {
   return toBody(toDraft(query));
 }
 
+/** Returns the messages of all fields that are empty but required, by the service's names. */
+export function findMissingFields(draft: QueryDraft, isNew: boolean): Partial<Record<keyof QueryDraft, string>> {
+  return {
+    ...(isNew && draft.lookup.trim() === "" ? { lookup: "Enter an ID, such as pressure-5m." } : {}),
+    ...(draft.name.trim() === "" ? { name: "Enter a name." } : {}),
+    ...(draft.surface === "" ? { surface: "Choose a surface." } : {}),
+    ...(draft.kql.trim() === "" ? { kql: "Enter a query." } : {}),
+  };
+}
+
 function createFieldError(field: string, message: string): ApiError {
-  return new ApiError({ status: 0, code: "NOT_SENT", detail: `${field} ${message}`, errors: [{ field, message }] });
+  const detail = "The query was not saved. Correct the marked field.";
+  return new ApiError({ status: 0, code: "NOT_SENT", detail, errors: [{ field, message }] });
 }

@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
 import { ApiError } from "@/api/index.ts";
+import { DateField } from "@/components/DateField.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { formatCount } from "@/format.ts";
 import { DEFAULT_LIMIT, type Extent, MAX_ROWS } from "./queryCall.ts";
-import { isPreset, PRESETS } from "./timeRanges.ts";
+import { createLastDay, isPreset, PRESETS } from "./timeRanges.ts";
 
 interface Props {
   extent: Extent;
@@ -11,42 +12,78 @@ interface Props {
   error: unknown;
 }
 
-const OWN = "own";
+const DURATION = "duration";
+const BETWEEN = "between";
+const OPTIONS = [
+  ...PRESETS,
+  { value: BETWEEN, label: "From … to …" },
+  { value: DURATION, label: "Other duration…" },
+] as const;
 
-/** Inputs for the time range and the row limit. */
+/** Inputs for the time range, relative or absolute, and for the row limit. */
 export function ExtentInputs({ extent, onChange, error }: Props) {
-  const [own, setOwn] = useState(!isPreset(extent.timeRange));
-  const failing = error instanceof ApiError ? error : undefined;
+  const [mode, setMode] = useState(() => chooseMode(extent));
+  const of = (field: string) => (error instanceof ApiError ? error.fieldMessage(field) : undefined);
   const choose = (value: string) => {
-    setOwn(value === OWN);
-    onChange({ ...extent, timeRange: value === OWN ? "PT12H" : value });
+    const relative = value === DURATION ? "PT12H" : value;
+    setMode(value);
+    onChange({
+      ...extent,
+      ...(value === BETWEEN
+        ? { timeRange: "", ...createLastDay(new Date()) }
+        : { timeRange: relative, from: "", to: "" }),
+    });
   };
   return (
     <>
       <Select
         label="Time range"
-        value={own ? OWN : extent.timeRange}
-        options={[...PRESETS, { value: OWN, label: "Other…" }]}
+        value={mode}
+        options={OPTIONS}
         onChange={choose}
-        error={own ? undefined : failing?.fieldMessage("timeRange")}
+        error={isPreset(mode) ? of("timeRange") : undefined}
       />
-      {own && (
+      {mode === DURATION && (
         <Field
           label="Duration"
           mono
           hint="ISO 8601, such as PT90M or P2DT12H"
           value={extent.timeRange}
           onInput={(timeRange) => onChange({ ...extent, timeRange })}
-          error={failing?.fieldMessage("timeRange")}
+          error={of("timeRange")}
         />
       )}
+      {mode === BETWEEN && (
+        <>
+          <DateField
+            label="From"
+            value={extent.from}
+            onInput={(from) => onChange({ ...extent, from })}
+            error={of("from")}
+          />
+          <DateField
+            label="To"
+            hint="not included"
+            value={extent.to}
+            onInput={(to) => onChange({ ...extent, to })}
+            error={of("to")}
+          />
+        </>
+      )}
       <Field
-        label={`Maximum rows, up to ${formatCount(MAX_ROWS)}`}
+        label={`Row limit, up to ${formatCount(MAX_ROWS)}`}
         placeholder={DEFAULT_LIMIT}
         value={extent.limit}
         onInput={(limit) => onChange({ ...extent, limit })}
-        error={failing?.fieldMessage("limit")}
+        error={of("limit")}
       />
     </>
   );
+}
+
+function chooseMode({ timeRange, from, to }: Extent): string {
+  if (from !== "" || to !== "") {
+    return BETWEEN;
+  }
+  return isPreset(timeRange) ? timeRange : DURATION;
 }

@@ -33,7 +33,7 @@ export function LookupRun({ route }: { route: Route }) {
         disabled={lookup.trim() === ""}
         actions={!open && <Button onClick={() => setOpen(true)}>Parameters…</Button>}
       >
-        <Field label="Lookup or API path" mono value={lookup} onInput={setLookup} placeholder="pressure-5m" />
+        <Field label="ID or API path" mono value={lookup} onInput={setLookup} placeholder="pressure-5m" />
         <ExtentInputs extent={extent} onChange={setExtent} error={run.error} />
         {open && (
           <TextArea

@@ -1,4 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
+import type { Signal } from "@/api/connections.ts";
 import type { QueryColumn, QueryResult } from "@/api/queries.ts";
 import { type Column, toColumnType } from "@/components/columns.ts";
 import { DataTable } from "@/components/DataTable.tsx";
@@ -7,6 +8,7 @@ import { Notice } from "@/components/Notice.tsx";
 import { Tabs } from "@/components/Tabs.tsx";
 import { formatCount } from "@/format.ts";
 import { assignRoles } from "./chartData.ts";
+import { JsonCell } from "./JsonCell.tsx";
 import { adviseOnTruncation, type QueryCall } from "./queryCall.ts";
 import { ResultChart } from "./ResultChart.tsx";
 import css from "./Results.module.css";
@@ -20,8 +22,15 @@ const VIEWS = [
   { id: "table", title: "Table" },
 ] as const;
 
+interface Props {
+  answer: QueryResult;
+  asked: QueryCall;
+  /** Signals of the connections that the query reads. */
+  signals: readonly Signal[];
+}
+
 /** A result as a chart and a table, with a summary. */
-export function Results({ answer, asked }: { answer: QueryResult; asked: QueryCall }) {
+export function Results({ answer, asked, signals }: Props) {
   const roles = useMemo(() => assignRoles(answer.columns), [answer]);
   const [chosen, setChosen] = useState<View>("chart");
   const drawable = roles !== undefined && answer.rowCount > 1;
@@ -36,7 +45,7 @@ export function Results({ answer, asked }: { answer: QueryResult; asked: QueryCa
       )}
       {drawable ? (
         <Tabs label="Form of the result" tabs={VIEWS} selected={chosen} onSelect={setChosen}>
-          {chosen === "chart" ? <ResultChart answer={answer} roles={roles} /> : table}
+          {chosen === "chart" ? <ResultChart answer={answer} roles={roles} signals={signals} /> : table}
         </Tabs>
       ) : (
         table
@@ -53,6 +62,7 @@ function ResultTable({ answer }: { answer: QueryResult }) {
       columns={columns}
       rows={answer.results}
       rowKey={(_, index) => String(index)}
+      adjustable
       empty={<Empty title="The query returned no rows">Choose a longer time range or other parameters.</Empty>}
     />
   );
@@ -64,5 +74,13 @@ function toColumn({ name, type }: QueryColumn): Column<Row> {
   // The head shows the type, too, and must fit.
   const head = 44 + name.length * 7.2 + type.length * 6.2;
   const width = Math.round(Math.max(WIDTHS[type] ?? 168, head));
-  return { key: name, title: name, note: type, type: toColumnType(type), value: (row: Row) => row[name], width };
+  const column = {
+    key: name,
+    title: name,
+    note: type,
+    type: toColumnType(type),
+    value: (row: Row) => row[name],
+    width,
+  };
+  return type === "dynamic" ? { ...column, render: (row) => <JsonCell column={name} value={row[name]} /> } : column;
 }

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import type { Signal } from "@/api/connections.ts";
 import { ApiError } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
@@ -20,8 +21,10 @@ interface Props {
   actions?: ComponentChildren;
   /** Columns, if they are known before a run. */
   columns?: readonly { name: string; type: string }[];
-  /** Content above the inputs. */
-  before?: ComponentChildren;
+  /** Signals of the connections that the query reads, for the chart. */
+  signals?: readonly Signal[];
+  /** Renders content above the inputs, with the buttons that run the query beside it. */
+  before?: (buttons: ComponentChildren) => ComponentChildren;
   /** Notice for an error that `before` shows. */
   toldBefore?: string | undefined;
   children: ComponentChildren;
@@ -29,35 +32,47 @@ interface Props {
 }
 
 /** A form with the inputs of a query, and its result. */
-export function RunForm({ run, ask, onRun, actions, columns, before, toldBefore, children, disabled = false }: Props) {
+export function RunForm(props: Props) {
+  const { run, ask, onRun, actions, columns, signals = [], before, toldBefore, children, disabled = false } = props;
   const submit = (event: Event) => {
     event.preventDefault();
     if (!disabled && !run.busy) {
       onRun();
     }
   };
+  const buttons = (
+    <>
+      <Button kind="primary" type="submit" busy={run.busy} disabled={disabled}>
+        Run
+      </Button>
+      {run.busy && <Button onClick={run.stop}>Stop waiting</Button>}
+    </>
+  );
   return (
     <div class={css.stack}>
       <Panel>
         <form class={css.form} onSubmit={submit} noValidate>
-          {before}
+          {before?.(buttons)}
           <div class={css.inputs}>{children}</div>
           <div class={css.actions}>
-            <Button kind="primary" type="submit" busy={run.busy} disabled={disabled}>
-              Run
-            </Button>
-            {run.busy && <Button onClick={run.stop}>Stop waiting</Button>}
+            {!before && buttons}
             <CopyAs ask={ask} columns={run.answer?.columns ?? columns ?? []} />
             {actions}
           </div>
         </form>
       </Panel>
-      <Outcome run={run} instead={toldBefore} />
+      <Outcome run={run} signals={signals} instead={toldBefore} />
     </div>
   );
 }
 
-function Outcome({ run, instead }: { run: Run; instead: string | undefined }) {
+interface OutcomeProps {
+  run: Run;
+  signals: readonly Signal[];
+  instead: string | undefined;
+}
+
+function Outcome({ run, signals, instead }: OutcomeProps) {
   if (run.error !== undefined) {
     const again = run.error instanceof ApiError && (run.error.status === 0 || run.error.status >= 429);
     return (
@@ -71,7 +86,7 @@ function Outcome({ run, instead }: { run: Run; instead: string | undefined }) {
   if (run.answer && run.asked) {
     return (
       <Panel>
-        <Results answer={run.answer} asked={run.asked} />
+        <Results answer={run.answer} asked={run.asked} signals={signals} />
       </Panel>
     );
   }

@@ -1,5 +1,10 @@
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
+import type { Signal } from "@/api/connections.ts";
+import { api } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
+import { type SurfaceItem, surfacePath } from "@/api/surfaces.ts";
+import { useSignals } from "@/components/signals.ts";
+import { useResource } from "@/components/useResource.ts";
 import { buildHref, navigate, type Route } from "@/router/route.ts";
 import { ExtentInputs } from "./ExtentInputs.tsx";
 import { ParameterInputs } from "./ParameterInputs.tsx";
@@ -13,6 +18,7 @@ export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
   const [values, setValues] = useState<ReadonlyMap<string, string>>(() => parseValues(query, route.query));
   const [extent, setExtent] = useState<Extent>(() => parseExtent(route.query));
   const run = useRun();
+  const { connections, signals } = useSurface(query.surface);
   const given = buildArguments(query.parameters, values);
   const ask = buildWarmCall(query.lookup, given, extent);
   const start = () => {
@@ -23,16 +29,36 @@ export function WarmRun({ query, route }: { query: WarmQuery; route: Route }) {
     run.start(ask);
   };
   return (
-    <RunForm run={run} ask={ask} onRun={start} columns={query.schema?.columns ?? []}>
-      <ParameterInputs parameters={query.parameters} values={values} onChange={setValues} error={run.error} />
+    <RunForm run={run} ask={ask} onRun={start} columns={query.schema?.columns ?? []} signals={signals}>
+      <ParameterInputs
+        parameters={query.parameters}
+        values={values}
+        onChange={setValues}
+        error={run.error}
+        connections={connections}
+        kql={query.kql}
+      />
       <ExtentInputs extent={extent} onChange={setExtent} error={run.error} />
     </RunForm>
   );
 }
 
+const MAX_CONNECTIONS = 20;
+
+const NO_CONNECTIONS: readonly string[] = [];
+
+/** Returns a surface's connections with their signals; of a large surface only the signals of the first ones. */
+export function useSurface(lookup: string): { connections: readonly string[]; signals: readonly Signal[] } {
+  const { data } = useResource((signal) => api.get<SurfaceItem>(surfacePath(lookup), { signal }), [lookup]);
+  const connections = data?.connections ?? NO_CONNECTIONS;
+  const signals = useSignals(connections.slice(0, MAX_CONNECTIONS));
+  return { connections, signals: useMemo(() => [...signals.values()].flat(), [signals]) };
+}
+
 /** Parses time range and limit of an address. */
 export function parseExtent(query: URLSearchParams): Extent {
-  return { timeRange: query.get("timeRange") ?? "", limit: query.get("limit") ?? "" };
+  const read = (name: string) => query.get(name) ?? "";
+  return { timeRange: read("timeRange"), from: read("from"), to: read("to"), limit: read("limit") };
 }
 
 function parseValues(query: WarmQuery, address: URLSearchParams): ReadonlyMap<string, string> {

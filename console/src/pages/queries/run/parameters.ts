@@ -33,7 +33,31 @@ export function chooseInput(type: string): Input {
 /** Returns a hint about the format of a value and its default. */
 export function buildHint(parameter: QueryParameter): string {
   const form = `${parameter.type}, ${HINTS[parameter.type] ?? "a value"}`;
-  return isRequired(parameter) ? `${form}; needed` : form;
+  return isRequired(parameter) ? `${form}; required` : form;
+}
+
+/** Tells whether a parameter contains a connection's lookup, by its name or by its use in the query. */
+export function isConnectionParameter({ name, type }: QueryParameter, kql: string): boolean {
+  if (type !== "string") {
+    return false;
+  }
+  const compared = new RegExp(`\\bConnectionLookup\\s*(?:==|=~|!=|!~|in~?)\\s*\\(?\\s*${name}\\b`);
+  return /^connection(?:Lookup|Id)?$/i.test(name) || (/^\w+$/.test(name) && compared.test(kql));
+}
+
+/** Lists the values of a connection parameter: connections, the default, and a value that is no connection. */
+export function listConnections(
+  connections: readonly string[],
+  value: string,
+  fallback: string,
+  required: boolean,
+): { value: string; label: string }[] {
+  const names = [...new Set([...connections, fallback, value])].filter((name) => name !== "");
+  const none = required ? "Choose a connection" : "Any connection";
+  return [
+    ...(fallback === "" || value === "" ? [{ value: "", label: none }] : []),
+    ...names.map((name) => ({ value: name, label: name })),
+  ];
 }
 
 /** Tells whether a parameter is required. */

@@ -5,7 +5,12 @@ import { parseExactly } from "./exactJson.ts";
 
 /** Time range and row limit of a run, as entered. */
 export interface Extent {
+  /** ISO 8601 duration up to now; empty for all times, or with `from` and `to`. */
   timeRange: string;
+  /** Instant in UTC, RFC 3339; empty for none. */
+  from: string;
+  /** Instant in UTC, RFC 3339, not included; empty for now. */
+  to: string;
   limit: string;
 }
 
@@ -18,7 +23,7 @@ export interface QueryCall {
   /** Query parameters in order, GET only. */
   query: readonly (readonly [name: string, value: string])[];
   /** POST only. */
-  body?: { query: string; timeRange?: string; limit: number };
+  body?: { query: string; timeRange?: string; from?: string; to?: string; limit: number };
 }
 
 export const DEFAULT_LIMIT = "1000";
@@ -28,7 +33,7 @@ export const MAX_ROWS = 10_000;
 export function adviseOnTruncation(rows: number): string {
   return rows >= MAX_ROWS
     ? "This is the maximum. Choose a shorter time range, a filter, or an aggregation."
-    : `The result ends at “Maximum rows”. Raise it, up to ${MAX_ROWS.toLocaleString("en")}, or choose a shorter time range or an aggregation.`;
+    : `The result ends at the row limit. Raise it, up to ${MAX_ROWS.toLocaleString("en")}, or choose a shorter time range or an aggregation.`;
 }
 
 export type Form = "csv" | "parquet";
@@ -42,18 +47,17 @@ export function buildWarmCall(
 ): QueryCall {
   const path = `/oi-api/warm-queries/${lookup.split("/").map(encodeURIComponent).join("/")}`;
   const query = [...parameters];
-  if (extent.timeRange !== "") {
-    query.push(["timeRange", extent.timeRange]);
-  }
-  if (extent.limit !== "") {
-    query.push(["limit", extent.limit]);
+  for (const name of ["timeRange", "from", "to", "limit"] as const) {
+    if (extent[name] !== "") {
+      query.push([name, extent[name]]);
+    }
   }
   return { name: lookup.replaceAll("/", "-"), method: "GET", path, query };
 }
 
 /** Returns the call of an ad-hoc query. */
 export function buildAdHocCall(kql: string, extent: Extent): QueryCall {
-  const timeRange = extent.timeRange === "" ? {} : { timeRange: extent.timeRange };
+  const { timeRange, from, to } = extent;
   // Invalid numbers are sent unchanged; the service rejects them with a message.
   const limit = Number(extent.limit || DEFAULT_LIMIT);
   return {
@@ -61,7 +65,7 @@ export function buildAdHocCall(kql: string, extent: Extent): QueryCall {
     method: "POST",
     path: "/oi-api/warm-queries",
     query: [],
-    body: { query: kql, ...timeRange, limit },
+    body: { query: kql, ...(timeRange && { timeRange }), ...(from && { from }), ...(to && { to }), limit },
   };
 }
 

@@ -1,4 +1,5 @@
-import { quoteForShell, type Subject } from "./text.ts";
+import { quoteForShell } from "@/components/literals.ts";
+import type { Subject } from "./text.ts";
 
 /** Returns the call for curl in a POSIX shell, with the token from the environment. */
 export function buildCurl({ ask, origin }: Subject): string {

@@ -1,5 +1,6 @@
+import { toLiteral } from "@/components/literals.ts";
 import { buildAddress } from "../run/queryCall.ts";
-import { type Subject, toLiteral } from "./text.ts";
+import type { Subject } from "./text.ts";
 
 /** Returns the call for Python 3 without packages, with the token from the environment. */
 export function buildPython({ ask, origin }: Subject): string {
@@ -7,8 +8,8 @@ export function buildPython({ ask, origin }: Subject): string {
 }
 
 function formatGet(origin: string, ask: Subject["ask"]): string {
-  const pairs = ask.query.map(([name, value]) => `    ${toLiteral(name)}: ${toLiteral(value)},\n`).join("");
-  const query = ask.query.length === 0 ? "" : `query = urllib.parse.urlencode({\n${pairs}})\n`;
+  const pairs = ask.query.map(([name, value]) => `        ${toLiteral(name)}: ${toLiteral(value)},\n`).join("");
+  const query = ask.query.length === 0 ? "" : `query = urllib.parse.urlencode(\n    {\n${pairs}    }\n)\n`;
   const url = toLiteral(origin + buildAddress({ ...ask, query: [] }));
   return `import json
 import os

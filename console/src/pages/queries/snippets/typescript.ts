@@ -1,4 +1,5 @@
-import { type Subject, toLiteral } from "./text.ts";
+import { toLiteral } from "@/components/literals.ts";
+import type { Subject } from "./text.ts";
 
 const TYPES: Record<string, string> = {
   bool: "boolean",

@@ -1,0 +1,184 @@
+import type { RefObject } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, api, isOutdated } from "@/api/index.ts";
+import { type ItemChange, type StoredItem, storeItem } from "@/api/items.ts";
+import type { Conflict } from "@/components/ConflictBanner.tsx";
+import { useInvalidFocus } from "@/components/useInvalidFocus.ts";
+import { useUnsavedWarning } from "@/router/unsaved.ts";
+import { type FieldMessages, findFieldMessage } from "./fieldErrors.ts";
+import { isEqual, mergeDrafts } from "./merge.ts";
+
+/** The rules of a form for one kind of item. */
+export interface FormRules<Item extends StoredItem, Draft extends object> {
+  /** The kind of item: "connection". */
+  noun: string;
+  /** Labels of the draft's fields. */
+  labels: Record<keyof Draft & string, string>;
+  /** Address of the item in the API. */
+  path: (draft: Draft) => string;
+  toDraft: (item: Item) => Draft;
+  toBody: (draft: Draft) => object;
+  /** Checks the draft as the service does; names of fields are the service's. */
+  check: (draft: Draft, isNew: boolean) => FieldMessages;
+  /** Field for the message that the key of a new item is in use; undefined if items cannot be created. */
+  keyField?: string;
+  /** Stores a new item whose key the service chooses; without it, a new item is stored at `path`. */
+  create?: (draft: Draft) => Promise<Item>;
+  /** Tells whether a removed item can be created again. */
+  canRecreate?: boolean;
+}
+
+/** State and actions of a form for one item. */
+export interface ItemForm<Item extends StoredItem, Draft extends object> {
+  rules: FormRules<Item, Draft>;
+  draft: Draft;
+  /** The version that the form began with; null for a new item. */
+  stored: Item | null;
+  /** The stored version as a draft. */
+  base: Draft;
+  isNew: boolean;
+  hasChanges: boolean;
+  busy: boolean;
+  /** Error of the latest attempt, without conflicts. */
+  error: unknown;
+  conflict: Conflict | undefined;
+  element: RefObject<HTMLFormElement | null>;
+  change: (fields: Partial<Draft>) => void;
+  /** Returns the message for an invalid field. */
+  message: (field: string) => string | undefined;
+  submit: (event: Event) => void;
+  reload: () => void;
+  discard: () => void;
+}
+
+interface Base<Item, Draft> {
+  stored: Item | null;
+  draft: Draft;
+}
+
+/**
+ * Holds the form of an item, and stores it on condition that nobody changed it meanwhile.
+ * @param stored the current version; null for a new item
+ * @param initial the draft of a new item
+ * @param onSaved called with the stored item
+ */
+export function useItemForm<Item extends StoredItem, Draft extends object>(
+  rules: FormRules<Item, Draft>,
+  stored: Item | null,
+  initial: Draft,
+  onSaved: (item: Item, isNew: boolean) => void,
+): ItemForm<Item, Draft> {
+  const start: Base<Item, Draft> = { stored, draft: stored ? rules.toDraft(stored) : initial };
+  const [base, setBase] = useState(start);
+  const [draft, setDraft] = useState(start.draft);
+  const [invalid, setInvalid] = useState<FieldMessages>({});
+  const [error, setError] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  const [conflict, setConflict] = useState<Conflict>();
+  const [saved, setSaved] = useState<{ item: Item; isNew: boolean }>();
+  const hasChanges = !isEqual(draft, base.draft);
+  const isNew = base.stored === null;
+  const { element, focusInvalid } = useInvalidFocus<HTMLFormElement>();
+  useUnsavedWarning(hasChanges);
+  useEffect(() => {
+    if (saved) {
+      onSaved(saved.item, saved.isNew);
+    }
+  }, [saved]);
+  const rebase = (item: Item) => {
+    const theirs = rules.toDraft(item);
+    const merged = mergeDrafts(base.draft, draft, theirs);
+    setBase({ stored: item, draft: theirs });
+    setDraft(merged.draft);
+    return merged.both;
+  };
+  useEffect(() => {
+    if (stored && stored.etag !== base.stored?.etag) {
+      rebase(stored);
+    }
+  }, [stored?.etag]);
+  const attempt = async (work: () => Promise<void>) => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await work();
+    } catch (failure) {
+      setError(failure);
+    }
+    setBusy(false);
+    focusInvalid();
+  };
+  const store = async () => {
+    try {
+      const item =
+        isNew && rules.create
+          ? await rules.create(draft)
+          : await storeItem<Item>(api, rules.path(draft), rules.toBody(draft), base.stored?.etag ?? null);
+      setBase({ stored: item, draft: rules.toDraft(item) });
+      setDraft(rules.toDraft(item));
+      setConflict(undefined);
+      setSaved({ item, isNew });
+    } catch (failure) {
+      if (!isOutdated(failure)) {
+        throw failure;
+      }
+      if (isNew && rules.keyField) {
+        const noun = rules.noun;
+        setInvalid({ [rules.keyField]: `belongs to another ${noun}; choose another one, or change that ${noun}` });
+        return;
+      }
+      setConflict({ state: "detected" });
+    }
+  };
+  const load = async () => {
+    try {
+      const item = await api.get<Item & Partial<ItemChange>>(rules.path(draft));
+      if (item.etag === base.stored?.etag) {
+        setConflict({ state: "delayed" });
+        return;
+      }
+      const both = rebase(item).map((field) => rules.labels[field]);
+      setConflict({ state: "merged", by: item.editedBy ?? null, at: item.updatedAt ?? null, both });
+    } catch (failure) {
+      if (!(failure instanceof ApiError && failure.status === 404)) {
+        throw failure;
+      }
+      setBase({ ...base, stored: rules.canRecreate ? null : base.stored });
+      setConflict({ state: "removed", canCreate: rules.canRecreate === true });
+    }
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const found = rules.check(draft, isNew);
+    setInvalid(found);
+    setError(undefined);
+    if (Object.values(found).some(Boolean)) {
+      focusInvalid();
+    } else if (!busy) {
+      void attempt(store);
+    }
+  };
+  return {
+    rules,
+    draft,
+    stored: base.stored,
+    base: base.draft,
+    isNew,
+    hasChanges,
+    busy,
+    error,
+    conflict,
+    element,
+    change: (fields) => setDraft((before) => ({ ...before, ...fields })),
+    message: (field) =>
+      invalid[field] ?? (error instanceof ApiError ? findFieldMessage(error.errors, field) : undefined),
+    submit,
+    reload: () => void attempt(load),
+    discard: () => {
+      setDraft(base.draft);
+      setInvalid({});
+      setError(undefined);
+      setConflict(undefined);
+    },
+  };
+}

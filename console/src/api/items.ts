@@ -1,0 +1,46 @@
+// Single items of the catalog: members, connections, surfaces, containers and the workspace.
+import type { Client } from "./client.ts";
+
+/** A stored item. Its ETag identifies the definition; the state of a connection does not change it. */
+export interface StoredItem {
+  etag: string;
+}
+
+/** The latest change of an item. */
+export interface ItemChange {
+  editedBy: string | null;
+  updatedAt: string | null;
+}
+
+/** Returns all items of a list, page by page. */
+export async function fetchAllItems<Item>(
+  api: Client,
+  path: string,
+  member: string,
+  signal?: AbortSignal,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  let cursor: string | undefined;
+  do {
+    const options = { query: { cursor }, ...(signal ? { signal } : {}) };
+    const page: Record<string, unknown> = await api.get<Record<string, unknown>>(path, options);
+    items.push(...(page[member] as Item[]));
+    cursor = page.cursor as string | undefined;
+  } while (cursor);
+  return items;
+}
+
+/**
+ * Creates or replaces an item.
+ * @param etag the ETag of the version that the user saw; null to create only
+ * @throws ApiError on a conflict: `isOutdated`
+ */
+export function storeItem<Item>(api: Client, path: string, body: unknown, etag: string | null): Promise<Item> {
+  const headers: Record<string, string> = etag === null ? { "If-None-Match": "*" } : { "If-Match": etag };
+  return api.put<Item>(path, body, { headers });
+}
+
+/** Removes the version of an item that the user saw. */
+export function removeItem(api: Client, path: string, etag: string): Promise<void> {
+  return api.delete(path, { headers: { "If-Match": etag } });
+}

@@ -1,0 +1,79 @@
+// Filters of the columns of a table.
+import { formatPlain, formatTime } from "@/format.ts";
+import type { Column, ColumnType } from "./columns.ts";
+
+const COMPARISON = /^(>=|<=|!=|>|<|=)\s*(.+)$/;
+
+/**
+ * Returns the rows that match every filter. A filter is a part of the text in any case, or a comparison: `> 5`, `<= 5`,
+ * `= text`, `!= text`. An unfinished comparison matches all rows.
+ * @param filters texts by the keys of columns
+ */
+export function filterRows<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  filters: ReadonlyMap<string, string>,
+): readonly Row[] {
+  const tests = columns.flatMap((column) => {
+    const test = buildTest((filters.get(column.key) ?? "").trim(), column.type);
+    return test === undefined ? [] : [(row: Row) => test(column.value(row))];
+  });
+  return tests.length === 0 ? rows : rows.filter((row) => tests.every((test) => test(row)));
+}
+
+function buildTest(filter: string, type: ColumnType | undefined): ((value: unknown) => boolean) | undefined {
+  const [, operator, operand = ""] = COMPARISON.exec(filter) ?? [];
+  if (operator !== undefined) {
+    const wanted = toOperand(operand, type);
+    return (value) => compare(toComparable(value, operand.length, type), operator, wanted);
+  }
+  const words = type === "number" ? filter.replaceAll(",", "") : filter.toLowerCase();
+  const unfinished = /^[<>=!]*$/.test(filter);
+  return unfinished ? undefined : (value) => formatShown(value, type).includes(words);
+}
+
+type Comparable = string | number | undefined;
+
+function compare(left: Comparable, operator: string, right: string | number): boolean {
+  if (left === undefined) {
+    return operator === "!=";
+  }
+  switch (operator) {
+    case ">":
+      return left > right;
+    case ">=":
+      return left >= right;
+    case "<":
+      return left < right;
+    case "<=":
+      return left <= right;
+    case "=":
+      return left === right;
+    default:
+      return left !== right;
+  }
+}
+
+function toOperand(text: string, type: ColumnType | undefined): string | number {
+  if (type === "number") {
+    return Number(text.replaceAll(",", ""));
+  }
+  return type === "time" ? text.replace("T", " ") : text.toLowerCase();
+}
+
+/** A time is compared by as much of it as was entered, so that `< 2026-01-06` means a day. */
+function toComparable(value: unknown, length: number, type: ColumnType | undefined): Comparable {
+  if (value === null || value === undefined) {
+    return undefined;
+  }
+  if (type === "number") {
+    return Number(value);
+  }
+  const shown = formatShown(value, type);
+  return type === "time" ? shown.slice(0, length) : shown;
+}
+
+/** Formats a value as the table shows it: times in the zone of the page. */
+function formatShown(value: unknown, type: ColumnType | undefined): string {
+  return type === "time" && typeof value === "string" ? formatTime(value) : formatPlain(value).toLowerCase();
+}

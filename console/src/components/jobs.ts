@@ -1,0 +1,52 @@
+// Background jobs of the service: downloads and audit bundles.
+import type { Turn } from "./usePolling.ts";
+
+export type JobStatus = "pending" | "running" | "completed" | "failed" | "cancelled";
+
+/** The common members of background jobs. */
+export interface BackgroundJob {
+  statusUrl: string;
+  status: JobStatus;
+  createdAt: string;
+  progress: object;
+  expiresAt: string;
+  error: string | null;
+}
+
+/** A file of a job; its link needs no token and expires after minutes. */
+export interface JobFile {
+  name: string;
+  url: string;
+  urlExpiresAt: string;
+  /** Number of its rows or records. */
+  rows: number;
+  bytes: number;
+  sha256: string;
+}
+
+const SOONEST_MS = 1000;
+const LATEST_MS = 15_000;
+/** Links expire after 15 minutes; the list is reloaded before. */
+const LINKS_MS = 10 * 60_000;
+const GROWTH = 1.6;
+
+/** Returns the pause until the next fetch: short during progress, longer and longer without it. */
+export function choosePause({ data, before, failed, waited }: Turn<readonly BackgroundJob[]>): number {
+  if (!failed && !data?.some(isUnfinished)) {
+    return LINKS_MS;
+  }
+  if (!failed && summarizeProgress(data) !== summarizeProgress(before)) {
+    return SOONEST_MS;
+  }
+  return Math.min(Math.max(SOONEST_MS, waited * GROWTH), LATEST_MS);
+}
+
+/** Tells whether a job may still change. */
+export function isUnfinished(job: BackgroundJob): boolean {
+  return job.status === "pending" || job.status === "running";
+}
+
+/** Returns the progress of the jobs as a comparable text, without the links, which always change. */
+function summarizeProgress(jobs: readonly BackgroundJob[] | undefined): string {
+  return JSON.stringify(jobs?.map(({ statusUrl, status, progress }) => [statusUrl, status, progress]));
+}

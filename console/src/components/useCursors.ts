@@ -1,0 +1,24 @@
+import { useState } from "preact/hooks";
+
+/** The position in a list that the service returns in pages with cursors. */
+export interface Cursors {
+  /** Cursor of the visible page; undefined for the first one. */
+  cursor: string | undefined;
+  /** Number of the visible page, from 1. */
+  page: number;
+  /** Moves to the page of a cursor; undefined on the last page. */
+  toNext: (cursor: string | null) => (() => void) | undefined;
+  /** Moves back; undefined on the first page. */
+  toPrevious: (() => void) | undefined;
+}
+
+/** Returns the position in a list with cursors; a component with another `key` starts at the first page. */
+export function useCursors(): Cursors {
+  const [visited, setVisited] = useState<readonly (string | undefined)[]>([undefined]);
+  return {
+    cursor: visited.at(-1),
+    page: visited.length,
+    toNext: (cursor) => (cursor === null ? undefined : () => setVisited([...visited, cursor])),
+    toPrevious: visited.length > 1 ? () => setVisited(visited.slice(0, -1)) : undefined,
+  };
+}

@@ -1,0 +1,94 @@
+import { useState } from "preact/hooks";
+import { type Alert, acknowledgeAlert } from "@/api/alerts.ts";
+import { api } from "@/api/index.ts";
+import { Button } from "@/components/Button.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { Facts } from "@/components/Facts.tsx";
+import { TextArea } from "@/components/Field.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
+import { Time } from "@/components/Time.tsx";
+import { showToast } from "@/components/toasts.ts";
+import { useWork } from "@/components/useWork.ts";
+import { VisibleText } from "@/components/VisibleText.tsx";
+import { formatReading } from "@/format.ts";
+import { buildHref } from "@/router/route.ts";
+import { useHasRights, useIdentity } from "@/session/hooks.ts";
+import { AlertStatus, SeverityBadge } from "./AlertTable.tsx";
+import { announceAlertChange, formatLabels } from "./activeAlerts.ts";
+
+interface Props {
+  alert: Alert;
+  onClose: () => void;
+  onChanged: () => void;
+}
+
+/** One alert; a person acknowledges it here. */
+export function AlertDialog({ alert, onClose, onChanged }: Props) {
+  const manages = useHasRights("Workspace.Alert.Manage");
+  const { principal } = useIdentity();
+  const [comment, setComment] = useState("");
+  const { busy, error, run } = useWork();
+  const canAcknowledge = manages && principal !== null && alert.state !== "resolved" && alert.acknowledgedBy === null;
+  const acknowledge = async () => {
+    await acknowledgeAlert(api, alert.id, comment.trim());
+    showToast(`“${alert.name}” is acknowledged`);
+    announceAlertChange();
+    onChanged();
+    onClose();
+  };
+  return (
+    <Dialog
+      title={alert.name}
+      onClose={() => {
+        onClose();
+        if (error !== undefined) {
+          onChanged();
+        }
+      }}
+      actions={(close) => (
+        <>
+          <Button onClick={close}>Close</Button>
+          {canAcknowledge && (
+            <Button kind="primary" busy={busy} onClick={() => void run(acknowledge)}>
+              Acknowledge
+            </Button>
+          )}
+        </>
+      )}
+    >
+      <Facts facts={listFacts(alert)} />
+      {canAcknowledge && (
+        <TextArea
+          label="Comment"
+          rows={3}
+          hint="Optional. The acknowledgement is recorded in the audit log with your name"
+          value={comment}
+          onInput={setComment}
+        />
+      )}
+      {error !== undefined && <ErrorNotice error={error} />}
+    </Dialog>
+  );
+}
+
+function listFacts(alert: Alert) {
+  const labels = formatLabels(alert.labels);
+  return [
+    { label: "State", value: <AlertStatus state={alert.state} /> },
+    { label: "Severity", value: <SeverityBadge severity={alert.severity} /> },
+    { label: "Rule", value: <a href={buildHref("alerts", [alert.rule])}>{alert.rule}</a> },
+    { label: "Surface", value: alert.surface },
+    ...(labels === "" ? [] : [{ label: "Labels", value: <VisibleText text={labels} /> }]),
+    { label: "Value", value: alert.value === null ? "–" : formatReading(alert.value) },
+    { label: "Started", value: <Time at={alert.startedAt} /> },
+    { label: "Fired", value: <Time at={alert.firedAt} /> },
+    { label: "Resolved", value: <Time at={alert.resolvedAt} /> },
+    ...(alert.acknowledgedBy === null
+      ? []
+      : [
+          { label: "Acknowledged by", value: <VisibleText text={alert.acknowledgedBy} /> },
+          { label: "Acknowledged", value: <Time at={alert.acknowledgedAt} /> },
+        ]),
+    ...(alert.comment ? [{ label: "Comment", value: <VisibleText text={alert.comment} /> }] : []),
+  ];
+}

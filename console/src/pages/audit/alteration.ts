@@ -1,0 +1,65 @@
+// Signs of alteration that the browser finds in records: content, links to the neighbours, damage.
+import { hasWebCrypto } from "@/proof/bytes.ts";
+import { computeHash, formatRecordId, type JsonObject } from "@/proof/record.ts";
+import type { CheckedRecord } from "./checkedRecord.ts";
+import { type RecordView, toRecordView } from "./recordView.ts";
+
+export const ALTERED = "Altered after it was recorded. Do not rely on these values.";
+
+/** Returns the signs that a record, or its neighbour, was altered; empty for a sound record. */
+export function listAlterations(found: CheckedRecord): string[] {
+  const { record, digestHolds, linkHolds, nextLinkHolds } = found;
+  if (record.damaged) {
+    return ["This record is damaged in the store: its content is not a valid record."];
+  }
+  const before = formatRecordId(record.sequence - 1);
+  const after = formatRecordId(record.sequence + 1);
+  return [
+    ...(digestHolds === false ? ["The content does not match its hash: altered or damaged."] : []),
+    ...(linkHolds === false && record.sequence === 1 ? ["It does not begin with the genesis hash of this chain."] : []),
+    ...(linkHolds === false && record.sequence > 1
+      ? [`It does not link to record ${before}: one of the two was altered, or a record between them was removed.`]
+      : []),
+    ...(nextLinkHolds === false
+      ? [`Record ${after} does not link to it: one of the two was altered, or a record between them was removed.`]
+      : []),
+  ];
+}
+
+/** Returns the sequences of listed records that were altered or do not link to a listed neighbour. */
+export async function findAltered(rows: readonly RecordView[]): Promise<ReadonlySet<number>> {
+  const bySequence = new Map(rows.map((row) => [row.sequence, row]));
+  const found = new Set<number>();
+  for (const row of rows) {
+    const before = bySequence.get(row.sequence - 1);
+    if (row.damaged || !(await matchesHash(row))) {
+      found.add(row.sequence);
+    }
+    if (before && !row.damaged && row.previousHash !== before.hash) {
+      found.add(row.sequence).add(before.sequence);
+    }
+  }
+  return found;
+}
+
+/** Tells whether the content of a stored record no longer matches its hash. */
+export async function isAltered(record: JsonObject): Promise<boolean> {
+  return !(await matchesHash(toRecordView(record)));
+}
+
+const checked = new WeakMap<RecordView, Promise<boolean>>();
+
+/** Tells whether the content matches the stored hash; true if this browser cannot compute hashes. */
+function matchesHash(row: RecordView): Promise<boolean> {
+  const known = checked.get(row) ?? computeMatch(row);
+  checked.set(row, known);
+  return known;
+}
+
+async function computeMatch({ record, hash }: RecordView): Promise<boolean> {
+  try {
+    return !hasWebCrypto() || (await computeHash(record)) === hash;
+  } catch {
+    return false;
+  }
+}

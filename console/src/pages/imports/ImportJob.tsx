@@ -1,0 +1,69 @@
+import type { HistoryImport } from "@/api/imports.ts";
+import css from "@/components/JobCard.module.css";
+import { JobCard } from "@/components/JobCard.tsx";
+import { JobFiles } from "@/components/JobFiles.tsx";
+import { VisibleText } from "@/components/VisibleText.tsx";
+import { formatBytes, formatCount, formatQuantity } from "@/format.ts";
+import { fetchImport } from "./calls.ts";
+
+interface Props {
+  job: HistoryImport;
+  onCancel: () => Promise<void>;
+}
+
+/** An import: its progress, its result and the file of rejected rows. */
+export function ImportJob({ job, onCancel }: Props) {
+  const { importId, connection, fileName, format, progress, files } = job;
+  const title = `${fileName} into ${connection}`;
+  return (
+    <JobCard
+      job={job}
+      title={title}
+      facts={
+        <>
+          <span class={css.format}>{format}</span>
+          <span class={css.range}>
+            <VisibleText text={connection} />
+          </span>
+        </>
+      }
+      progress={{
+        label: `Progress of ${title}`,
+        done: progress.bytesDone ?? 0,
+        total: progress.bytesTotal ?? 1,
+        text: describeProgress(job),
+      }}
+      help={
+        <>
+          Correct the file or the mapping and import it again: rows that are stored already are not stored twice. Import{" "}
+          <code>{importId}</code>
+        </>
+      }
+      totals={describeResult(job)}
+      onCancel={onCancel}
+    >
+      {files.length > 0 && (
+        <JobFiles
+          files={files.map((file) => ({ ...file, name: "Rejected rows with reasons" }))}
+          unit="Rows"
+          renew={async (index) => (await fetchImport(importId)).files[index]?.url}
+        />
+      )}
+    </JobCard>
+  );
+}
+
+/** Returns the progress of an import as text. */
+export function describeProgress({ startedAt, progress }: HistoryImport): string {
+  if (startedAt === null) {
+    return "waits for its file and its start";
+  }
+  const size = progress.bytesTotal === null ? "" : ` of ${formatBytes(progress.bytesTotal)}`;
+  return `${formatQuantity(progress.rows, "row")}${size}`;
+}
+
+/** Returns the result of an import as text. */
+export function describeResult({ accepted, duplicates, rejected }: HistoryImport): string {
+  const parts = [`${formatCount(accepted)} stored`, `${formatCount(duplicates)} stored before`];
+  return [...parts, `${formatCount(rejected)} rejected`].join(" · ");
+}

@@ -1,0 +1,33 @@
+import type { CreatedImport, HistoryImport, ImportFormat, ImportMapping, ImportPreview } from "@/api/imports.ts";
+import { api, formatPath } from "@/api/index.ts";
+
+export interface ImportRequest {
+  format: ImportFormat;
+  fileName: string;
+  bytes: number;
+  mapping: ImportMapping;
+}
+
+export function createImport(connection: string, request: ImportRequest): Promise<CreatedImport> {
+  return api.post<CreatedImport>(formatPath`/oi-api/imports/data-connections/${connection}`, request);
+}
+
+export function previewImport(id: string, mapping: ImportMapping): Promise<ImportPreview> {
+  return api.post<ImportPreview>(formatPath`/oi-api/imports/${id}/preview`, { mapping });
+}
+
+export function startImport(id: string, mapping: ImportMapping): Promise<HistoryImport> {
+  return api.post<HistoryImport>(formatPath`/oi-api/imports/${id}/start`, { mapping });
+}
+
+export async function fetchImports(signal: AbortSignal): Promise<HistoryImport[]> {
+  return (await api.get<{ imports: HistoryImport[] }>("/oi-api/imports", { signal })).imports;
+}
+
+export function fetchImport(id: string): Promise<HistoryImport> {
+  return api.get<HistoryImport>(formatPath`/oi-api/imports/${id}`);
+}
+
+export function cancelImport(id: string): Promise<void> {
+  return api.delete(formatPath`/oi-api/imports/${id}`);
+}

@@ -1,0 +1,23 @@
+import type { PageProps } from "@/pageProps.ts";
+import { BrokenChains } from "@/pages/scopes/BrokenChains.tsx";
+import { useHasRights } from "@/session/hooks.ts";
+import { Page } from "@/shell/Page.tsx";
+import { Decisions } from "./Decisions.tsx";
+import { ChainState, FailingConnections, FiringAlerts } from "./Troubles.tsx";
+import { useReader } from "./useReader.ts";
+
+/** The first page: decisions that wait, firing alerts, connections with errors, and broken chains. */
+export default function Inbox(_: PageProps) {
+  const { readsQueries, readsAmendments } = useReader();
+  const readsAlerts = useHasRights("Workspace.Alert.Read");
+  const readsChains = useHasRights("Workspace.Provenance.Read");
+  return (
+    <Page title="Inbox" description="What needs attention now: decisions, alerts, connections and audit chains.">
+      {readsChains && <BrokenChains />}
+      {(readsQueries || readsAmendments) && <Decisions />}
+      {readsAlerts && <FiringAlerts />}
+      {readsQueries && <FailingConnections />}
+      {readsChains && <ChainState />}
+    </Page>
+  );
+}

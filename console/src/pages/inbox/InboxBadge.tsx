@@ -1,0 +1,22 @@
+import { useEffect } from "preact/hooks";
+import { subscribeToDecisions } from "@/api/decisions.ts";
+import { api } from "@/api/index.ts";
+import { NavCount } from "@/components/NavCount.tsx";
+import { usePolling } from "@/components/usePolling.ts";
+import { useReader } from "./useReader.ts";
+import { countWaiting, formatWaiting } from "./waiting.ts";
+
+const MINUTE_MS = 60_000;
+const AFTER_FAILURE_MS = 10 * MINUTE_MS;
+
+/** The number of decisions that wait for the reader, in the navigation. */
+export function InboxBadge() {
+  const reader = useReader();
+  const { data, reload } = usePolling(
+    (signal) => countWaiting(api, reader, signal),
+    ({ failed }) => (failed ? AFTER_FAILURE_MS : MINUTE_MS),
+    [JSON.stringify(reader)],
+  );
+  useEffect(() => subscribeToDecisions(reload), [reload]);
+  return data && data.count > 0 ? <NavCount text={formatWaiting(data)} of="waiting" /> : null;
+}

@@ -1,0 +1,94 @@
+// Decisions that wait for a person: draft queries and pending amendments.
+import { fetchPendingAmendments, MAX_PAGE, type PendingPage } from "@/api/auditScopes.ts";
+import type { Client } from "@/api/client.ts";
+import { isWithoutAuditLog } from "@/api/problem.ts";
+import type { WarmQuery } from "@/api/queries.ts";
+import { explainDenial } from "@/pages/amendments/entries.ts";
+import { fetchWarmQueries } from "@/pages/queries/catalogQueries.ts";
+import { explainDraftDenial } from "@/pages/queries/detail/draftDecisions.ts";
+
+export type PendingAmendment = PendingPage["amendments"][number];
+
+/** Number of waiting decisions; `more` if the list of amendments has further pages. */
+export interface WaitingCount {
+  count: number;
+  more: boolean;
+}
+
+/** The reader of the inbox: what the token can read, and what it can decide. */
+export interface Reader {
+  principal: string | null;
+  readsQueries: boolean;
+  readsAmendments: boolean;
+  approvesQueries: boolean;
+  approvesAmendments: boolean;
+}
+
+/** Items that wait, divided by the person who decides: the reader, or somebody else. */
+export interface Divided<Item> {
+  mine: Item[];
+  others: Item[];
+}
+
+const NO_AMENDMENTS: PendingPage = { amendments: [], cursor: null };
+
+/** Divides the drafts by the person who must act: an approver, or after a rejection the editor. */
+export function sortDrafts(queries: readonly WarmQuery[]): { waiting: WarmQuery[]; rejected: WarmQuery[] } {
+  const drafts = queries
+    .filter((query) => !query.approval)
+    .sort((left, right) => left.updatedAt.localeCompare(right.updatedAt));
+  return { waiting: drafts.filter((query) => !query.rejection), rejected: drafts.filter((query) => query.rejection) };
+}
+
+/** Divides drafts into those that the reader can decide, and the others. */
+export function divideDrafts(waiting: readonly WarmQuery[], reader: Reader): Divided<WarmQuery> {
+  const isMine = (query: WarmQuery) =>
+    reader.approvesQueries && explainDraftDenial(query, reader.principal) === undefined;
+  return { mine: waiting.filter(isMine), others: waiting.filter((query) => !isMine(query)) };
+}
+
+/** Divides amendments into those that the reader can decide, and the others. */
+export function divideAmendments(rows: readonly PendingAmendment[], reader: Reader): Divided<PendingAmendment> {
+  const isMine = (row: PendingAmendment) =>
+    explainDenial(row.AmendedBy ?? "", reader.principal, reader.approvesAmendments) === undefined;
+  return { mine: rows.filter(isMine), others: rows.filter((row) => !isMine(row)) };
+}
+
+/** Counts the decisions that wait for the reader; a part that the token cannot read counts as empty. */
+export async function countWaiting(api: Client, reader: Reader, signal: AbortSignal): Promise<WaitingCount> {
+  const counted = { ...reader, readsQueries: reader.readsQueries && reader.approvesQueries };
+  const [queries, pending] = await Promise.all([
+    fetchDrafts(counted, signal),
+    fetchPending(api, { ...reader, readsAmendments: reader.readsAmendments && reader.approvesAmendments }, {}, signal),
+  ]);
+  const drafts = divideDrafts(sortDrafts(queries).waiting, reader).mine.length;
+  const amendments = divideAmendments(pending.amendments, reader).mine.length;
+  return { count: drafts + amendments, more: pending.cursor !== null };
+}
+
+/** Returns the queries; none if the token cannot read them. */
+export async function fetchDrafts({ readsQueries }: Reader, signal: AbortSignal): Promise<WarmQuery[]> {
+  return readsQueries ? await fetchWarmQueries(signal) : [];
+}
+
+/** Returns a page of pending amendments; an empty one without an audit log, or if the token cannot read them. */
+export async function fetchPending(
+  api: Client,
+  { readsAmendments }: Reader,
+  { limit = MAX_PAGE, cursor }: { limit?: number; cursor?: string | undefined },
+  signal: AbortSignal,
+): Promise<PendingPage> {
+  try {
+    return readsAmendments ? await fetchPendingAmendments(api, { limit, cursor }, signal) : NO_AMENDMENTS;
+  } catch (error) {
+    if (isWithoutAuditLog(error)) {
+      return NO_AMENDMENTS;
+    }
+    throw error;
+  }
+}
+
+/** Formats a count: `12`, or `1,000+` with further pages. */
+export function formatWaiting({ count, more }: WaitingCount): string {
+  return `${count.toLocaleString("en")}${more ? "+" : ""}`;
+}

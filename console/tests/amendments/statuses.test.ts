@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import type { AmendmentRecord } from "@/api/amendments.ts";
+import { computeStatuses, findCurrentStatus, toEntry } from "@/pages/amendments/entries.ts";
+
+const AMENDMENT = {
+  RecordID: "000000000001",
+  Status: "pending",
+  AmendedBy: "a@t",
+  OriginalRecord: {},
+  AmendedRecord: {},
+};
+const DECISION = { RecordID: "000000000002", AmendmentID: AMENDMENT.RecordID, Status: "approved", Meaning: "approval" };
+
+/** Returns the current status of each record, the newest first as in the list. */
+function currentStatuses(records: object[], pending: string[]): string[] {
+  const rows = records as AmendmentRecord[];
+  const known = { pending: new Set(pending), decided: computeStatuses([...rows].reverse()) };
+  return rows.map((row) => findCurrentStatus(toEntry(row), known));
+}
+
+test("a decided amendment is not shown as pending, although it is stored so", () => {
+  expect(currentStatuses([DECISION, AMENDMENT], [])).toEqual(["approved", "approved"]);
+  expect(currentStatuses([{ ...DECISION, Status: "rejected" }, AMENDMENT], [])).toEqual(["rejected", "rejected"]);
+});
+
+test("a waiting amendment is pending, and one without a loaded decision is decided", () => {
+  expect(currentStatuses([AMENDMENT], [AMENDMENT.RecordID])).toEqual(["pending"]);
+  expect(currentStatuses([AMENDMENT], [])).toEqual(["decided"]);
+  expect(currentStatuses([{ ...AMENDMENT, Status: "approved" }], [])).toEqual(["approved"]);
+});

@@ -1,0 +1,77 @@
+import { render } from "preact";
+import { act } from "preact/test-utils";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Dialog } from "../src/components/Dialog.tsx";
+import { Field } from "../src/components/Field.tsx";
+import { confirmNavigation } from "../src/router/unsaved.ts";
+
+const asked = vi.fn<() => boolean>();
+const closed = vi.fn();
+let root: HTMLElement;
+
+beforeEach(() => {
+  window.confirm = asked;
+  HTMLDialogElement.prototype.showModal ??= () => undefined;
+  root = document.body.appendChild(document.createElement("div"));
+  act(() =>
+    render(
+      <Dialog
+        title="Form"
+        onClose={closed}
+        actions={(close) => (
+          <button type="button" onClick={close}>
+            Leave
+          </button>
+        )}
+      >
+        <Field label="Name" value="stored" onInput={() => undefined} />
+      </Dialog>,
+      root,
+    ),
+  );
+});
+
+afterEach(() => {
+  act(() => render(null, root));
+  root.remove();
+  asked.mockReset();
+  closed.mockReset();
+});
+
+function type(text: string): void {
+  const input = root.querySelector("input") as HTMLInputElement;
+  input.dispatchEvent(new FocusEvent("focusin", { bubbles: true }));
+  input.value = text;
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+function pressEscape(): void {
+  root
+    .querySelector("dialog")
+    ?.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true, cancelable: true }));
+}
+
+test("a dialog without typed text closes without a question", () => {
+  pressEscape();
+  expect([asked, closed].map((mock) => mock.mock.calls.length)).toEqual([0, 1]);
+});
+
+test("typed text is discarded only after a question, also by a button of the dialog", () => {
+  type("typed");
+  asked.mockReturnValue(false);
+  pressEscape();
+  [...root.querySelectorAll("button")].find((button) => button.textContent === "Leave")?.click();
+  expect(confirmNavigation("#/audit")).toBe(false);
+  expect([asked.mock.calls.length, closed.mock.calls.length]).toEqual([3, 0]);
+  asked.mockReturnValue(true);
+  pressEscape();
+  expect(closed).toHaveBeenCalledOnce();
+});
+
+test("text that is typed and taken back needs no question", () => {
+  type("typed");
+  type("stored");
+  pressEscape();
+  expect([asked, closed].map((mock) => mock.mock.calls.length)).toEqual([0, 1]);
+  expect(confirmNavigation("#/audit")).toBe(true);
+});

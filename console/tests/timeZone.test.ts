@@ -1,0 +1,97 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { fromDateField, toDateField } from "../src/components/dateFields.ts";
+import { formatTime } from "../src/format.ts";
+import { buildAdHocCall, buildWarmCall } from "../src/pages/queries/run/queryCall.ts";
+import { createLastDay } from "../src/pages/queries/run/timeRanges.ts";
+import { PAGES } from "../src/pages.ts";
+import {
+  describeZone,
+  formatOffset,
+  getZone,
+  setZoneArea,
+  subscribeToZone,
+  toggleZone,
+} from "../src/shell/timeZone.ts";
+
+const INSTANT = "2026-03-01T10:30:05.250Z";
+
+afterEach(() => {
+  localStorage.clear();
+  setZoneArea("plant");
+});
+
+describe("the zone of a page", () => {
+  test("the audit log begins in UTC and other pages in the reader's zone; each keeps its own choice", () => {
+    expect(getZone()).toBe("local");
+    setZoneArea("audit");
+    expect(getZone()).toBe("utc");
+    toggleZone();
+    expect(getZone()).toBe("local");
+    setZoneArea("plant");
+    toggleZone();
+    expect(getZone()).toBe("utc");
+    setZoneArea("audit");
+    expect(getZone()).toBe("local");
+  });
+
+  test("the pages of the audit log belong to its area", () => {
+    const inUtc = PAGES.filter((page) => page.zoneArea === "audit").map(({ path }) => path);
+    expect(inUtc).toEqual(["audit", "scopes"]);
+  });
+
+  test("a switch calls the listeners until they unsubscribe", () => {
+    let calls = 0;
+    const stop = subscribeToZone(() => {
+      calls += 1;
+    });
+    toggleZone();
+    stop();
+    toggleZone();
+    expect(calls).toBe(1);
+  });
+
+  test("its name contains the offset from UTC", () => {
+    expect([60, -210, 0].map(formatOffset)).toEqual(["UTC+1", "UTC-3:30", "UTC"]);
+    expect(describeZone("utc", new Date())).toBe("UTC");
+    expect(describeZone("local", new Date())).toContain(Intl.DateTimeFormat().resolvedOptions().timeZone);
+  });
+});
+
+describe("times in a zone", () => {
+  test("are formatted in UTC or in the reader's zone", () => {
+    expect(formatTime(INSTANT, false, "utc")).toBe("2026-03-01 10:30:05");
+    expect(formatTime(INSTANT, true, "utc")).toBe("2026-03-01 10:30:05.250");
+    const local = formatTime(INSTANT, true, "local");
+    expect(new Date(local.replace(" ", "T")).toISOString()).toBe(INSTANT);
+    expect(formatTime("no time")).toBe("no time");
+  });
+
+  test("are entered in the same zone; text that is no time becomes nothing", () => {
+    expect(fromDateField("2026-03-01T10:30", "utc")).toBe("2026-03-01T10:30:00.000Z");
+    expect(fromDateField("2026-03-01T10:30", "local")).toBe(new Date(2026, 2, 1, 10, 30).toISOString());
+    for (const zone of ["utc", "local"] as const) {
+      expect(toDateField(fromDateField("2026-03-01T10:30", zone), zone)).toBe("2026-03-01T10:30");
+      expect(toDateField(fromDateField("2026-03-01T10:30:07", zone), zone)).toBe("2026-03-01T10:30:07");
+      expect([fromDateField("", zone), fromDateField("x", zone)]).toEqual([undefined, undefined]);
+      expect([toDateField(undefined, zone), toDateField("x", zone)]).toEqual(["", ""]);
+    }
+  });
+});
+
+test("a query's absolute range is sent as from and to, and only what is entered is sent", () => {
+  const extent = { timeRange: "", ...createLastDay(new Date("2026-03-02T10:30:59Z")), limit: "" };
+  expect(buildWarmCall("q", [], extent).query).toEqual([
+    ["from", "2026-03-01T10:30:00.000Z"],
+    ["to", "2026-03-02T10:30:00.000Z"],
+  ]);
+  expect(buildAdHocCall("T", { ...extent, to: "" }).body).toEqual({
+    query: "T",
+    from: "2026-03-01T10:30:00.000Z",
+    limit: 1000,
+  });
+  expect(buildAdHocCall("T", { timeRange: "PT1H", from: "", to: "", limit: "5" }).body).toEqual({
+    query: "T",
+    timeRange: "PT1H",
+    limit: 5,
+  });
+});

@@ -1,0 +1,181 @@
+"""The inbox: draft queries and pending amendments of all scopes, and the rejection of drafts."""
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.conftest import WORKSPACE
+from tests.console.test_amendments import create_amendment
+from tests.console.visits import Console, open_console
+from tests.service.local_service import Service
+
+EDITOR, APPROVER, VIEWER = "editor@plant-a.example", "approver@plant-a.example", "viewer@plant-a.example"
+QUERIES = "/oi-api/warm-queries"
+KQL = "Telemetry | summarize readings = count() by DeviceId"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Yield a service of the sample plant, in whose inbox only the tests of this module place items."""
+    running = Service(tmp_path_factory.mktemp("inbox") / "data", WORKSPACE).start()
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def editor(service: Service) -> httpx.Client:
+    """Return the caller that creates drafts and amendments."""
+    return service.caller(EDITOR)
+
+
+def create_draft(client: httpx.Client, lookup: str, name: str) -> None:
+    """Create or change a query, which makes it a draft."""
+    reply = client.put(f"{QUERIES}/{lookup}", json={"name": name, "surface": "cooling", "kql": KQL})
+    assert reply.status_code in (200, 201), reply.text
+
+
+def remove_query(service: Service, lookup: str) -> None:
+    """Remove a query that a test created."""
+    assert service.caller("admin@plant-a.example").delete(f"{QUERIES}/{lookup}").status_code == 204
+
+
+def open_inbox(console: Console) -> Page:
+    """Open the inbox."""
+    return console.open("inbox", "Inbox").page
+
+
+def read_badge(page: Page) -> int:
+    """Return the number in the navigation."""
+    link = page.get_by_role("link", name=re.compile(r"^Inbox"))
+    expect(link).to_have_accessible_name(re.compile(r"\d+ waiting"))
+    found = re.search(r"\d+", link.inner_text())
+    assert found is not None
+    return int(found[0])
+
+
+def test_pending_amendments_of_all_scopes_wait(console: Console, editor: httpx.Client) -> None:
+    """An amendment waits until it is decided; a row opens it in the queue of its scope."""
+    create_amendment(editor, "inbox-a", "Tank-1")
+    create_amendment(editor, "inbox-b", "Tank-2")
+    newest = create_amendment(editor, "inbox-b", "Tank-3")
+    page = open_inbox(console.sign_in(APPROVER))
+    rows = page.get_by_role("grid", name="Pending amendments of all scopes")
+    expect(rows).to_contain_text("Tank-1")
+    expect(rows.get_by_role("row", name=re.compile("Tank-3"))).to_contain_text("inbox-b")
+    expect(page.get_by_role("heading", name="Needs your decision")).to_be_visible()
+    console.check_appearance("inbox")
+    waiting = read_badge(page)
+    rows.get_by_role("row", name=re.compile("Tank-2")).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Amendments")
+    shown = page.get_by_role("article", name="Amendment 000000000001")
+    expect(shown).to_contain_text("Tank-2")
+    expect(page.get_by_role("article", name=f"Amendment {newest['RecordID']}")).to_have_count(0)
+    shown.get_by_role("button", name="Approve").click()
+    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("link", name=f"Inbox {waiting - 1} waiting")).to_be_visible()
+    open_inbox(console)
+    expect(rows).to_contain_text("Tank-3")
+    expect(rows).not_to_contain_text("Tank-2")
+
+
+def test_a_draft_is_rejected_with_a_comment(console: Console, service: Service, editor: httpx.Client) -> None:
+    """The approver rejects a draft; the comment is shown until the editor changes the query."""
+    create_draft(editor, "inbox-draft", "Draft of the inbox")
+    page = open_inbox(console.sign_in(APPROVER))
+    waiting = page.get_by_role("grid", name="Draft queries that wait for a decision")
+    before = read_badge(page)
+    waiting.get_by_role("row", name=re.compile("Draft of the inbox")).click()
+    page.get_by_role("button", name="Reject").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Reject").click()
+    expect(dialog.get_by_label("Comment")).to_have_accessible_description(re.compile("Enter a comment"))
+    dialog.get_by_label("Comment").fill("Group by line, too.")
+    console.check_appearance("query-reject")
+    dialog.get_by_role("button", name="Reject").click()
+    main = page.get_by_role("main")
+    expect(main).to_contain_text("Rejected draft")
+    expect(main).to_contain_text("Group by line, too.")
+    expect(page.get_by_role("button", name="Approve")).to_be_disabled()
+    console.check_appearance("query-rejected")
+    expect(page.get_by_role("link", name=re.compile(rf"^Inbox {before} waiting"))).to_have_count(0)
+    open_inbox(console)
+    rejected = page.get_by_role("grid", name="Rejected drafts")
+    expect(rejected).to_contain_text("Group by line, too.")
+    expect(waiting).not_to_contain_text("Draft of the inbox")
+    create_draft(editor, "inbox-draft", "Draft of the inbox, changed")
+    page.get_by_role("button", name="Refresh").last.click()
+    expect(page.get_by_role("grid", name="Draft queries")).to_contain_text("Draft of the inbox, changed")
+    remove_query(service, "inbox-draft")
+
+
+def test_a_draft_that_changed_meanwhile_is_not_rejected(
+    console: Console, service: Service, editor: httpx.Client
+) -> None:
+    """A rejection names the text that the approver saw; after a conflict the page shows the newer text."""
+    console.expected += ["412"]
+    create_draft(editor, "inbox-raced", "Raced draft")
+    page = console.sign_in(APPROVER).open("queries/inbox-raced", "Raced draft").page
+    page.get_by_role("button", name="Reject").click()
+    create_draft(editor, "inbox-raced", "Raced draft, changed")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Comment").fill("No.")
+    dialog.get_by_role("button", name="Reject").click()
+    expect(dialog).to_contain_text("It was not rejected")
+    dialog.get_by_role("button", name="Show the current version").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Raced draft, changed")
+    remove_query(service, "inbox-raced")
+
+
+def test_a_viewer_reads_the_inbox_and_decides_nothing(console: Console, service: Service, editor: httpx.Client) -> None:
+    """Without Workspace.WarmQuery.Approve a draft has no buttons for a decision."""
+    create_draft(editor, "inbox-seen", "Draft for a viewer")
+    page = open_inbox(console.sign_in(VIEWER))
+    expect(page.get_by_role("heading", name="Needs your decision")).to_have_count(0)
+    expect(page.get_by_role("link", name=re.compile("waiting"))).to_have_count(0)
+    page.get_by_role("row", name=re.compile("Draft for a viewer")).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Draft for a viewer")
+    expect(page.get_by_role("button", name="Reject")).to_have_count(0)
+    remove_query(service, "inbox-seen")
+
+
+def test_the_inbox_is_the_first_page(console: Console, service: Service, editor: httpx.Client) -> None:
+    """The console opens with decisions, alerts, connections and chains; what the reader made waits for others."""
+    create_draft(editor, "inbox-own", "Draft of the reader")
+    page = console.sign_in(EDITOR).page
+    expect(page.get_by_role("heading", level=1)).to_have_text("Inbox")
+    others = page.get_by_role("grid", name="Draft queries that wait for another person")
+    expect(others).to_contain_text("Draft of the reader")
+    for title in ("Firing alerts", "Connections with errors", "Audit chains"):
+        expect(page.get_by_role("heading", name=title)).to_be_visible()
+    expect(page.get_by_role("main")).to_contain_text("No alert is firing")
+    console.check_appearance("inbox-editor")
+    remove_query(service, "inbox-own")
+
+
+def test_a_failing_connection_needs_a_person(console: Console, service: Service) -> None:
+    """A connection with an error is in the inbox with its reason, and counted in the navigation."""
+    admin = service.caller("admin@plant-a.example")
+    hub = {"name": "Unreachable hub", "type": "CLOUD_EVENT_HUB", "enabled": True, "source": {"eventHub": "nowhere"}}
+    assert admin.put("/oi-api/connections/inbox-hub", json=hub).status_code == 201
+    page = open_inbox(console.sign_in(VIEWER))
+    failing = page.get_by_role("grid", name="Connections with errors")
+    expect(failing).to_contain_text("Unreachable hub")
+    expect(page.get_by_role("link", name=re.compile("Connections 1 with errors"))).to_be_visible()
+    console.check_appearance("inbox-connection")
+    failing.get_by_role("row", name=re.compile("Unreachable hub")).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Unreachable hub")
+    assert admin.delete("/oi-api/connections/inbox-hub").status_code == 204
+
+
+@pytest.mark.parametrize("width", [1024, 390])
+def test_the_inbox_fits_narrow_screens(service: Service, width: int) -> None:
+    """The page does not scroll sideways."""
+    with open_console(service, width=width) as narrow:
+        page = open_inbox(narrow.sign_in(VIEWER))
+        page.get_by_role("heading", name="Waits for another person").wait_for()
+        narrow.save_screenshot(f"inbox-{width}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        narrow.check_no_errors()

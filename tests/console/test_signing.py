@@ -1,0 +1,199 @@
+"""Electronic signatures in the console: the dialog, the sign-in again, and what signed records show."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.console.test_amendments import AMENDMENTS, create_amendment, queue
+from tests.console.test_sign_in_entra import AUDIENCE, CLIENT, MEMBER, TENANT, StandInEntra, at_sign_in
+from tests.console.visits import Console, open_console
+from tests.service.local_service import Service, check_problem
+
+EDITOR, ANN, BOB, CAROL = "editor@t", "ann@t", "bob@t", "carol@t"
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
+WORKSPACE = {
+    "workspace": {"id": "plant-s", "name": "Plant S"},
+    "tier": "enterprise",
+    "limits": {"requestsPerMinute": 100_000, "concurrent": 500},
+    "policies": {
+        "provenance": {"requireApproval": True, "reasonCategories": ["other"]},
+        "signatures": {"amendments": "required", "queries": "required", "maxAgeSeconds": 0},
+    },
+    "team": [
+        {"id": EDITOR, "name": "Engineer", "role": "Editor"},
+        {"id": ANN, "name": "Ann Approver", "role": "Admin"},
+        {"id": BOB, "name": "Bob Approver", "role": "Admin"},
+        {"id": CAROL, "name": "Carol Approver", "role": "Admin", "oid": MEMBER},
+    ],
+    "connections": [{"lookup": "rig", "name": "Rig", "type": "CLOUD_EVENT_HUB"}],
+    "surfaces": [{"lookup": "hall", "name": "Hall", "connections": ["rig"]}],
+}
+
+
+@pytest.fixture(scope="module")
+def entra() -> Iterator[StandInEntra]:
+    """Yield a stand-in of Entra ID."""
+    running = StandInEntra()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def signing(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Yield a service that requires a signature, with a sign-in of its own, for each decision."""
+    folder = tmp_path_factory.mktemp("console-signing")
+    (folder / "workspace.yaml").write_text(json.dumps(WORKSPACE))
+    environment = {
+        "ENTRA_TENANT_ID": TENANT,
+        "ENTRA_AUDIENCE": AUDIENCE,
+        "ENTRA_AUTHORITY": entra.url,
+        "ENTRA_CONSOLE_CLIENT_ID": CLIENT,
+    }
+    running = Service(folder / "data", folder / "workspace.yaml", environment).start()
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def visit(signing: Service, entra: StandInEntra) -> Iterator[Console]:
+    """Yield a browser that may call the service and the stand-in."""
+    entra.changed = {}
+    with open_console(signing) as console:
+        yield console
+        assert console.origins <= {urlsplit(signing.url).netloc, urlsplit(entra.url).netloc, ""}
+        assert [each for each in console.complaints if not any(text in each for text in console.expected)] == []
+
+
+def open_dialog(console: Console, scope: str, button: str) -> Locator:
+    """Open the dialog of a decision about the only amendment of a scope."""
+    page = queue(console, scope)
+    page.get_by_role("button", name=button, exact=True).click()
+    dialog = page.get_by_role("dialog", name=f"{button} amendment 000000000001")
+    dialog.get_by_role("region", name="Signature").wait_for()
+    return dialog
+
+
+def open_entity(page: Page) -> Locator:
+    """Open the timeline of the decided amendment, and return its decision."""
+    page.get_by_role("tab", name="All amendments").click()
+    page.get_by_role("gridcell", name=re.compile("of 000000000001")).click()
+    return page.get_by_role("article", name="Decision 000000000002")
+
+
+def test_an_amendment_is_signed_with_the_key_typed_again(visit: Console, tmp_path: Path) -> None:
+    """The dialog shows what is signed, and the key is typed again; page, audit log and report show the signature."""
+    create_amendment(visit.service.caller(EDITOR), "typed again", ReasonText="Misread.")
+    dialog = open_dialog(visit.sign_in(ANN), "typed again", "Approve")
+    expect(dialog.get_by_role("row", name="ph")).to_contain_text("7.2")
+    expect(dialog).to_contain_text("You sign as Ann Approver (ann@t)")
+    expect(dialog).to_contain_text("Misread.")
+    dialog.get_by_label("Meaning").select_option("review")
+    dialog.get_by_label("Statement").fill("I checked the logbook.")
+    sign = dialog.get_by_role("button", name="Sign and approve")
+    sign.click()
+    expect(dialog.get_by_text("Enter your API key")).to_be_visible()
+    visit.check_appearance("signing-dialog")
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(BOB))
+    sign.click()
+    expect(dialog.get_by_role("alert").filter(has_text="Nothing was signed")).to_contain_text("Bob Approver")
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(ANN))
+    sign.click()
+    page = visit.page
+    expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
+    decision = open_entity(page)
+    for part in ("Signed by Ann Approver (ann@t)", TIME, "meaning: review", "I checked the logbook."):
+        expect(decision).to_contain_text(part)
+    visit.check_appearance("signed-entity")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Printable report").click()
+    download.value.save_as(tmp_path / "report.html")
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<dt>Signed by</dt><dd>Ann Approver (ann@t)</dd>" in report
+    assert re.search(r"<dt>Signed at</dt><dd>[0-9-]+ [0-9:.]+ UTC</dd>", report)
+    assert "<dt>Meaning of the signature</dt><dd>review</dd>" in report
+    visit.open("audit/DomainAmendments/typed again?record=2", "Audit log")
+    expect(page.get_by_role("region", name="Record 000000000002")).to_contain_text("Signed by Ann Approver")
+    # Neither the key nor the token of the signature is stored.
+    assert visit.service.key(ANN) not in json.dumps(page.evaluate("({...sessionStorage, ...localStorage})"))
+
+
+def test_the_fifth_refused_attempt_locks(visit: Console) -> None:
+    """After five refused signatures of a member, the dialog shows that its signatures are locked, and for how long."""
+    editor, token = visit.service.caller(EDITOR), visit.service.caller(BOB)
+    for scope in ("lock first", "lock second"):
+        create_amendment(editor, scope)
+    assert sign(token, "lock first").status_code == 200
+    for _ in range(5):
+        check_problem(sign(token, "lock second"), 409, "SIGNATURE_TOKEN_USED")
+    visit.expected.append("429")
+    dialog = open_dialog(visit.sign_in(BOB), "lock second", "Approve")
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(BOB))
+    dialog.get_by_role("button", name="Sign and approve").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("SIGNATURE_LOCKED")
+    expect(dialog.get_by_role("alert")).to_contain_text(re.compile(r"try again in \d+ s"))
+    visit.check_appearance("signing-locked")
+
+
+def sign(client: httpx.Client, scope: str) -> httpx.Response:
+    """Approve the first amendment of a scope with a signature."""
+    path = f"{AMENDMENTS}/000000000001/approve"
+    return client.post(path, params={"scopeKey": scope}, json={"signature": {"meaning": "approval"}})
+
+
+def test_a_draft_is_signed(visit: Console) -> None:
+    """A draft is rejected with a signature, which the page of the query shows."""
+    body = {"name": "Newest", "surface": "hall", "kql": "Telemetry | take 10"}
+    assert visit.service.caller(EDITOR).put("/oi-api/warm-queries/newest", json=body).status_code == 201
+    page = visit.sign_in(ANN).open("queries/newest", "Newest").page
+    page.get_by_role("button", name="Reject", exact=True).click()
+    dialog = page.get_by_role("dialog", name=re.compile("Reject"))
+    expect(dialog).to_contain_text("Telemetry | take 10")
+    dialog.get_by_label("Comment").fill("Limit the time range.")
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(ANN))
+    dialog.get_by_role("button", name="Sign and reject").click()
+    expect(page.get_by_role("main")).to_contain_text("Signed by Ann Approver (ann@t)")
+    expect(page.get_by_role("main")).to_contain_text("meaning: rejection")
+
+
+def test_the_dialog_survives_the_sign_in_with_entra_id(visit: Console, entra: StandInEntra) -> None:
+    """Entra ID asks for the credential again; what was typed is there after the return, and the decision is signed."""
+    create_amendment(visit.service.caller(EDITOR), "by account")
+    entra.changed = {"claims": {"auth_time": int(time.time()) - 7200, "amr": ["pwd"]}}
+    page = at_sign_in(visit)
+    page.get_by_role("button", name="Sign in with Entra ID").click()
+    page.get_by_role("button", name="Sign out").wait_for()
+    dialog = open_dialog(visit, "by account", "Reject")
+    dialog.get_by_label("Reason").fill("The meter shows 7.")
+    dialog.get_by_label("Statement").fill("I read it myself.")
+    entra.changed = {"claims": {"auth_time": int(time.time()), "amr": ["pwd", "mfa"]}}
+    dialog.get_by_role("button", name="Sign in again with Entra ID").click()
+    expect(dialog).to_contain_text("You signed in again at")
+    assert entra.asked[-1]["prompt"] == "login"
+    expect(dialog.get_by_label("Reason")).to_have_value("The meter shows 7.")
+    expect(dialog.get_by_label("Statement")).to_have_value("I read it myself.")
+    visit.check_appearance("signing-returned")
+    dialog.get_by_role("button", name="Sign and reject").click()
+    expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
+    decision = open_entity(page)
+    for part in ("Signed by Carol Approver", "meaning: rejection", "I read it myself.", "Reason: The meter shows 7."):
+        expect(decision).to_contain_text(part)
+
+
+def test_an_account_without_a_time_cannot_sign(visit: Console, entra: StandInEntra) -> None:
+    """If Entra ID does not state the time of the sign-in, the console says so, and nothing typed is lost."""
+    create_amendment(visit.service.caller(EDITOR), "without time")
+    page = at_sign_in(visit)
+    page.get_by_role("button", name="Sign in with Entra ID").click()
+    page.get_by_role("button", name="Sign out").wait_for()
+    dialog = open_dialog(visit, "without time", "Approve")
+    dialog.get_by_label("Statement").fill("I read it myself.")
+    dialog.get_by_role("button", name="Sign in again with Entra ID").click()
+    expect(page.get_by_text("did not say when you signed in")).to_be_visible()
+    expect(dialog.get_by_label("Statement")).to_have_value("I read it myself.")

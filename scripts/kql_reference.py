@@ -1,32 +1,35 @@
-"""Write the generated part of docs/kql.md from the operator families: ``python -m scripts.kql_reference``."""
+"""Update the generated table in docs/reference/kql.md: ``python -m scripts.kql_reference``.
+
+The table lists, by group, the KQL operators and functions that the query emulator adds to its translator library.
+"""
 
 from pathlib import Path
 from typing import Any
 
 from emulators.kusto.extensions import EXTENSIONS
 
-TARGET = Path(__file__).parents[1] / "docs" / "kql.md"
+TARGET = Path(__file__).parents[1] / "docs" / "reference" / "kql.md"
 START, END = "<!-- families: made by scripts/kql_reference.py -->", "<!-- end of families -->"
 
 
-def build_families() -> str:
-    """Return the families and their operators as Markdown."""
+def build_function_group_table() -> str:
+    """Return the table of added KQL operators and functions as Markdown."""
     lines = ["| Family | Adds |", "|---|---|"]
-    for family in sorted(EXTENSIONS, key=_name):
+    for family in sorted(EXTENSIONS, key=_get_module_name):
         added = ", ".join(f"`{name}`" for name in getattr(family, "SUPPORTED", ()))
         if added:
-            lines.append(f"| {_name(family).replace('_', ' ')} | {added} |")
+            lines.append(f"| {_get_module_name(family).replace('_', ' ')} | {added} |")
     return "\n".join(lines)
 
 
 def update_document(document: str) -> str:
-    """Return a document with a new generated part."""
+    """Replace the generated table in the text of the page kql.md; return the new text."""
     before, _, rest = document.partition(START)
     _, _, after = rest.partition(END)
-    return f"{before}{START}\n\n{build_families()}\n\n{END}{after}"
+    return f"{before}{START}\n\n{build_function_group_table()}\n\n{END}{after}"
 
 
-def _name(family: Any) -> str:
+def _get_module_name(family: Any) -> str:
     return str(family.__name__).rpartition(".")[2]
 
 

@@ -1,4 +1,4 @@
-"""Command that runs the emulator: ``python -m emulators.kusto --data DIR``."""
+"""Command that runs the Data Explorer emulator: ``python -m emulators.kusto --data DIR``."""
 
 import os
 

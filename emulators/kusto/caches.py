@@ -22,7 +22,7 @@ type Key = bytes
 
 @dataclass(frozen=True, slots=True)
 class CachedQueryResult:
-    """Query result that was computed for an earlier request, with this request."""
+    """Cached query result, with the request for which the result was computed."""
 
     result: KqlResult
     origin: ResultOrigin
@@ -31,8 +31,8 @@ class CachedQueryResult:
 class QueryResultsCache:
     """Cache of query results, limited by size; the least recently used result is removed first.
 
-    The key of a result consists of the query text, the parameters and the limits of the request. A result becomes stale
-    by age only, not by new data, as the page "Query results cache" of the Data Explorer documentation describes.
+    New data does not invalidate a cached result; each request states the maximum age that it accepts. See the page
+    "Query results cache" of the Data Explorer documentation.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -47,7 +47,7 @@ class QueryResultsCache:
         return orjson.dumps([text, parameters, limits], option=orjson.OPT_SORT_KEYS)
 
     def find(self, key: Key, max_age: timedelta) -> CachedQueryResult | None:
-        """Return the cached result of a key; None if there is none, or if it is older than ``max_age``."""
+        """Return the result with a cache key; None if no result is cached or the result is older than ``max_age``."""
         cached = self._results.get(key)
         if cached is None or datetime.now(UTC) - cached.origin.started_at > max_age:
             return None
@@ -55,16 +55,16 @@ class QueryResultsCache:
         return cached
 
     def store(self, key: Key, cached: CachedQueryResult) -> None:
-        """Store a result and replace an older one with the same key; a result that is too large is not stored."""
-        self._remove(key)
+        """Store a result under a cache key, unless the result is too large; an older result is replaced."""
+        self._remove_result(key)
         if len(cached.result.rows) > MAX_RESULT_BYTES:
             return
         self._results[key] = cached
         self._bytes += _count_bytes(key, cached)
         while self._bytes > self._max_bytes:
-            self._remove(next(iter(self._results)))
+            self._remove_result(next(iter(self._results)))
 
-    def _remove(self, key: Key) -> None:
+    def _remove_result(self, key: Key) -> None:
         cached = self._results.pop(key, None)
         if cached is not None:
             self._bytes -= _count_bytes(key, cached)
@@ -75,7 +75,7 @@ def _count_bytes(key: Key, cached: CachedQueryResult) -> int:
 
 
 MAX_CACHED_CHARACTERS = 1_000_000
-"""Total length of the cached SQL; a parse tree takes about ten times as much memory."""
+"""Maximum length of the cached SQL texts in total; their parse trees take about ten times as much memory."""
 
 
 class StatementCache:
@@ -101,10 +101,10 @@ class StatementCache:
         statements = cursor.extract_statements(sql)
         if len(statements) != 1 or statements[0].type is not duckdb.StatementType.SELECT:
             raise internal_error()
-        self._store(sql, statements[0])
+        self._store_statement(sql, statements[0])
         return statements[0]
 
-    def _store(self, sql: str, statement: duckdb.Statement) -> None:
+    def _store_statement(self, sql: str, statement: duckdb.Statement) -> None:
         with self._lock:
             if sql not in self._statements:
                 self._statements[sql] = statement

@@ -1,4 +1,4 @@
-"""Values of the Kusto type decimal.
+"""Values of the Kusto type decimal, for which DuckDB has a smaller range.
 
 DuckDB stores 38 digits, nine of them after the point. Values with more digits are rejected instead of rounded.
 """
@@ -11,7 +11,8 @@ WHOLE_DIGITS = 29
 
 def is_representable(value: Decimal) -> bool:
     """Return whether DuckDB can store a finite decimal with all of its digits."""
-    whole, _, fraction = format(abs(value), "f").partition(".")
+    # `abs` would round to the 28 digits of Python's decimal context.
+    whole, _, fraction = format(value.copy_abs(), "f").partition(".")
     return len(whole) <= WHOLE_DIGITS and len(fraction.rstrip("0")) <= FRACTION_DIGITS
 
 

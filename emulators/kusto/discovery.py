@@ -1,10 +1,12 @@
-"""Query operators whose columns depend on the data, and the probe queries that find these columns.
+"""Query operators whose columns depend on the data or on types, and the probe queries that find these columns.
 
 An operator such as ``evaluate pivot()`` has one column for each value of its input. The first translation of such a
-query therefore returns a probe: a query for those values. The engine runs the probe, and the query text is translated
-again with the rows of the probe.
+query therefore returns a probe: a query for these values of the input. The engine runs the probe, and the query text is
+translated again with the rows of the probe. A ``union`` whose inputs share columns of types that only DuckDB knows has
+a probe for these types; it reads no rows.
 """
 
+import collections
 import contextlib
 import contextvars
 import dataclasses
@@ -16,26 +18,35 @@ from duckdb_kql import ir
 from emulators.kusto.errors import query_fault_error, semantic_error, unsupported_error
 
 MAX_PROBES = 8
-"""Maximum number of probes of one query."""
+"""Maximum number of probe queries that run before one query."""
 MAX_COLUMNS = 1000
-"""Maximum number of columns that a probe may find."""
+"""Maximum number of columns that a probe query may find."""
 MAX_NAME_CHARACTERS = 1000
+MAX_TYPE_PROBES = 16
+"""Maximum number of probe queries for types; the columns of further operators must have the same types."""
 
 type Rows = Sequence[Sequence[Any]]
 _PROBE_ROWS: contextvars.ContextVar[Mapping[int, Rows]] = contextvars.ContextVar("probe_rows")
 
 
 class DataDependentOperator(ir.Operator):
-    """Query operator whose output columns depend on the data.
+    """Query operator whose output columns depend on the data, such as ``evaluate pivot()``.
 
     Attributes:
-        offset: position in the query text at which the operator starts; it identifies the operator.
+        offset: index of the operator's first character in the query text, which identifies the operator.
     """
 
     offset: int
+    probes_types = False
+    """True if the probe finds types only: its rows depend on no data, and the operator also works without them."""
+
+    def needs_probe(self, before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether the operator, after the query ``before``, requires a probe query."""
+        del before, tables
+        return True
 
     def build_probe(self) -> ir.Operator:
-        """Return the query operator that lists the values which become columns, over the same input."""
+        """Return an operator that, applied to the same input, lists the values that become column names."""
         raise NotImplementedError
 
     @property
@@ -43,81 +54,123 @@ class DataDependentOperator(ir.Operator):
         """Rows that the probe query of this operator returned.
 
         Raises:
-            QueryError: the operator is in a place for which no probe runs.
+            QueryError: the operator is in a place of the query for which no probe query runs.
         """
-        rows = _PROBE_ROWS.get({}).get(self.offset)
+        rows = find_probe_rows(self)
         if rows is None:
             raise unsupported_error(
-                "output columns that depend on the data, in this place",
-                "add an output schema to the operator, as in : (name:type)",
+                "operators whose columns depend on the data, such as bag_unpack, in this place of the query",
+                "add an output schema to the operator, for instance : (name:string)",
             )
         return rows
 
 
-def find_next_probe(query: ir.Query, found: Sequence[Rows]) -> ir.Query | None:
-    """Return the next probe query that a query requires, None if all its probes have run.
+@dataclasses.dataclass(frozen=True, slots=True)
+class NextProbe:
+    """Probe query that must run next.
+
+    Attributes:
+        query: the probe query.
+        reusable: True if its rows, and those of all earlier probe queries, depend on types only.
+    """
+
+    query: ir.Query
+    reusable: bool
+
+
+@contextlib.contextmanager
+def bind_probe_rows(
+    query: ir.Query, found: Sequence[Rows], tables: Mapping[str, Sequence[str]]
+) -> Iterator[NextProbe | None]:
+    """Context manager: provide each operator with the rows of its probe query; yield the probe query to run next.
 
     Args:
-        query: the query in the intermediate representation of the translator library.
+        query: the KQL query in the intermediate representation of the translator library.
         found: the rows that the previous probe queries returned.
+        tables: columns of each table.
 
     Raises:
-        QueryError: the query requires too many probes, or calls a function that contains such an operator twice.
+        QueryError: the query requires too many probe queries, or calls a function with a data-dependent operator
+            twice.
     """
-    places = list(_find_operators(query))
-    if len(places) > MAX_PROBES:
+    places = list(_find_data_dependent_operators(query))
+    _check_places([operator for operator, _ in places if not operator.probes_types])
+    rows: dict[int, Rows] = {}
+    token = _PROBE_ROWS.set(rows)
+    try:
+        yield _find_next_probe(places, found, tables, rows)
+    finally:
+        _PROBE_ROWS.reset(token)
+
+
+def _check_places(operators: Sequence[DataDependentOperator]) -> None:
+    if len(operators) > MAX_PROBES:
         raise query_fault_error(
             "EMB0001",
             f"The query has more than {MAX_PROBES} operators whose columns depend on the data, such as bag_unpack or "
             "pivot; split the query",
         )
-    if len({operator.offset for operator, _ in places}) < len(places):
+    if len({operator.offset for operator in operators}) < len(operators):
         raise query_fault_error(
             "EMB0001",
-            "The query calls a function twice whose columns depend on the data; call it once in a let statement with "
-            "materialize(), or give its operator an output schema",
+            "The query calls a function twice, and the columns of the function depend on the data; call it once in a "
+            "let statement with materialize(), or give its operator an output schema",
         )
-    return places[len(found)][1] if len(found) < len(places) else None
 
 
-@contextlib.contextmanager
-def bind_probe_rows(query: ir.Query, found: Sequence[Rows]) -> Iterator[None]:
-    """Context manager: make the rows of the probe queries available to the operators that need them."""
-    places = (operator.offset for operator, _ in _find_operators(query))
-    token = _PROBE_ROWS.set(dict(zip(places, found, strict=False)))
-    try:
-        yield
-    finally:
-        _PROBE_ROWS.reset(token)
+def _find_next_probe(
+    places: Sequence[tuple[DataDependentOperator, ir.Query]],
+    found: Sequence[Rows],
+    tables: Mapping[str, Sequence[str]],
+    rows: dict[int, Rows],
+) -> NextProbe | None:
+    """Assign the found rows to the operators in ``rows``; return the probe query of the first operator without rows."""
+    calls = collections.Counter(operator.offset for operator, _ in places)
+    used = types = 0
+    for operator, before in places:
+        if operator.probes_types:
+            if calls[operator.offset] > 1 or types == MAX_TYPE_PROBES or not operator.needs_probe(before, tables):
+                continue
+            types += 1
+        if used == len(found):
+            probe = dataclasses.replace(before, operators=[*before.operators, operator.build_probe()])
+            return NextProbe(probe, reusable=types == used + 1)
+        rows[operator.offset] = found[used]
+        used += 1
+    return None
+
+
+def find_probe_rows(operator: DataDependentOperator) -> Rows | None:
+    """Return the rows of the operator's probe query; None if no probe query has run for it."""
+    return _PROBE_ROWS.get({}).get(operator.offset)
 
 
 def to_column_name(value: Any) -> str:
-    """Convert a value that a probe query returned to a column name.
+    """Convert a value from a probe query to the name of an output column.
 
     Raises:
         QueryError: the value is too long for a column name.
     """
     name = "" if value is None else str(value)
     if len(name) > MAX_NAME_CHARACTERS:
-        raise semantic_error(f"a value is too long for a column name; the limit is {MAX_NAME_CHARACTERS} characters")
+        raise semantic_error(f"a value that becomes a column name must have at most {MAX_NAME_CHARACTERS} characters")
     return name
 
 
-def _find_operators(
+def _find_data_dependent_operators(
     query: ir.Query, lets: Sequence[tuple[str, Any]] = ()
 ) -> Iterator[tuple[DataDependentOperator, ir.Query]]:
-    """Yield each data-dependent operator with its probe query, in the order in which these queries must run."""
+    """Yield each operator with a probe query, and the query before the operator, in the order of the probes."""
     scope = list(lets)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):
-            yield from _find_operators(bound, scope)
+            yield from _find_data_dependent_operators(bound, scope)
         scope.append((name, bound))
     for index, operator in enumerate(query.operators):
         for nested in _find_queries(operator):
-            yield from _find_operators(nested, scope)
+            yield from _find_data_dependent_operators(nested, scope)
         if isinstance(operator, DataDependentOperator):
-            operators = [*query.operators[:index], operator.build_probe()]
-            yield operator, ir.Query(query.source, operators, scope, list(query.parameters))
+            yield operator, ir.Query(query.source, query.operators[:index], scope, list(query.parameters))
 
 
 def _find_queries(root: Any) -> Iterator[ir.Query]:

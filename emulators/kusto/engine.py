@@ -5,6 +5,7 @@ import logging
 import random
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ from emulators.kusto.options import RequestOptions
 from emulators.kusto.parameters import bind_parameters
 from emulators.kusto.positions import add_position
 from emulators.kusto.sandbox import abort_process
+from emulators.kusto.series_functions import track_execution
 from emulators.kusto.translate import Translation
 from emulators.kusto.translator import Translator
 
@@ -38,33 +40,38 @@ _FIRST_FETCH_ROWS = 16
 _MAX_FETCH_ROWS = 2000
 _CHUNK_BYTES = 1024 * 1024
 MAX_RUNNING = 72
-"""Number of concurrent queries. It exceeds the number of cores, because the scheduler then divides the cores between
-long and short queries; with fewer, a few long queries would block all others."""
+"""Maximum number of concurrent queries.
+
+This number exceeds the number of cores, because the scheduler then divides the cores between long and short queries. A
+lower maximum would let a few long queries block all others.
+"""
 MAX_WAITING = 128
 MAX_CHARACTERS = 128 * 1024
-"""A stored query may have half of this length; the rest is for the statements that the service adds."""
+"""Maximum length of a KQL text: up to half for a query of the user, the rest for statements that the service adds."""
 _STOP_SECONDS = 0.7
 """Time for a timed-out query to end before its caller receives the timeout error anyway."""
 _STOP_RETRY_SECONDS = 0.05
 _STUCK_SECONDS = 120
-"""Time after which the process ends if a query cannot be interrupted; it would occupy a thread and a core forever."""
+"""Time after which the process ends if a query cannot be interrupted and so occupies a thread and a core."""
 _MEMORY_ATTEMPTS = 4
+_MAX_TYPE_PROBES = 256
+"""Maximum number of probe queries for types whose rows are cached."""
 
 _LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Execution:
-    """Execution of one translated query.
+    """Execution of one query after its translation to SQL.
 
     Attributes:
-        cursor: database cursor for this execution only; it is closed at the end.
+        cursor: database cursor that only this execution uses; the cursor is closed at the end.
         statements: cache of parsed SQL statements.
-        text: KQL text of the query, to find the positions of errors.
+        text: KQL text of the query, in which the positions of errors are searched.
         sql: SQL of the query, one SELECT.
-        bound: values of the placeholders in the SQL.
-        options: request options with the limits of the result.
-        stopped: set when the result is no longer needed.
+        bound: values of the placeholders in the SQL, by the names of the placeholders.
+        options: options of the request, such as the maximum size of the result.
+        stopped: event that is set when the result is no longer needed.
     """
 
     cursor: duckdb.DuckDBPyConnection
@@ -76,14 +83,15 @@ class Execution:
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> KqlResult:
-        """Execute the query and return its columns and encoded rows.
+        """Execute the query and return the columns and the rows as JSON.
 
         Raises:
             QueryError: the query failed or was stopped.
         """
         began = time.perf_counter()
         try:
-            columns, rows = self._fetch_rows()
+            with track_execution(self.cursor, self.sql, self.stopped):
+                columns, rows = self._fetch_rows()
         except duckdb.Error as error:
             raise add_position(error_from_duckdb(error), self.text) from error
         except MemoryError:
@@ -95,7 +103,7 @@ class Execution:
         return KqlResult(columns, rows, time.perf_counter() - began)
 
     def stop(self) -> None:
-        """Interrupt the execution. Repeat this until it ends, because DuckDB may ignore an interrupt."""
+        """Interrupt the execution; repeat the call until the execution ends, because DuckDB may ignore an interrupt."""
         self.stopped.set()
         self.cursor.interrupt()
 
@@ -143,17 +151,18 @@ class Execution:
 
 
 class Engine:
-    """Runs KQL queries over one sandboxed DuckDB database.
+    """Query engine that runs KQL queries concurrently over one sandboxed DuckDB database.
 
     Args:
         connection: connection to the database; each query opens its own cursor.
-        translator: translates KQL texts into SQL.
+        translator: translates KQL queries to SQL.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, translator: Translator) -> None:
         self._connection = connection
         self._translator = translator
         self._statements = StatementCache()
+        self._type_probes: OrderedDict[str, Rows] = OrderedDict()
         self._threads = ThreadPoolExecutor(MAX_RUNNING, thread_name_prefix="query")
         self._slots = asyncio.Semaphore(MAX_RUNNING)
         self._stopping: set[asyncio.Task[None]] = set()
@@ -161,8 +170,8 @@ class Engine:
         self.running = 0
         self.outcomes: dict[str, int] = {}
 
-    async def query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
-        """Run a KQL query and return its result; if the call is cancelled, the query is stopped.
+    async def run_query(self, text: str, parameters: Mapping[str, Any], options: RequestOptions) -> KqlResult:
+        """Run a KQL query and return the result; if the call is cancelled, the query is stopped.
 
         Raises:
             QueryError: the query was rejected, failed or timed out.
@@ -182,7 +191,7 @@ class Engine:
         return result
 
     async def close(self) -> None:
-        """Wait a short time for queries that are being stopped; call this after all callers have disconnected."""
+        """Wait briefly for queries that are being stopped; call this after all callers have disconnected."""
         if self._stopping:
             await asyncio.wait(self._stopping, timeout=_STOP_SECONDS)
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -194,10 +203,11 @@ class Engine:
         if len(text) > MAX_CHARACTERS:
             raise too_complex_error(f"the query is longer than {MAX_CHARACTERS} characters")
         deadline = time.monotonic() + options.timeout_seconds
-        translation, bound = await self._translate(text, parameters, options, deadline)
+        translation, bound = await self._translate_with_probes(text, parameters, options, deadline)
         for attempt in range(_MEMORY_ATTEMPTS):
             try:
-                return await self._execute(text, translation, bound, options, deadline)
+                result = await self._execute_in_thread(text, translation, bound, options, deadline)
+                return replace(result, visualization=translation.visualization)
             except QueryError as error:
                 # All queries share the memory. A query that ran out of memory may succeed after the others have ended.
                 retry = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
@@ -206,21 +216,35 @@ class Engine:
             await asyncio.sleep(random.uniform(0.05, 0.2) * 2**attempt)  # noqa: S311  spreads load, no secret
         raise internal_error()
 
-    async def _translate(
+    async def _translate_with_probes(
         self, text: str, parameters: Mapping[str, Any], options: RequestOptions, deadline: float
     ) -> tuple[Translation, Mapping[str, Any]]:
-        """Run the probe queries that a KQL text requires; return its translation and the values of its placeholders."""
+        """Translate a KQL text, and run the probe queries that find its columns.
+
+        Returns:
+            The translation, and the values of the placeholders in the SQL.
+        """
         probing = replace(options, take_records=None, max_records=MAX_COLUMNS)
         found: list[Rows] = []
         while True:
-            translation = await _await_until(deadline, self._translator.translate(text, found))
+            translation = await _wait_until_deadline(deadline, self._translator.translate(text, found))
             bound = bind_parameters(translation.declarations, translation.slots, parameters)
             if not translation.probe:
                 return translation, bound
-            result = await self._execute(text, translation, bound, probing, deadline)
-            found.append(orjson.loads(b"[" + result.rows + b"]"))
+            known = self._type_probes.get(translation.sql) if translation.reusable else None
+            if known is None:
+                result = await self._execute_in_thread(text, translation, bound, probing, deadline)
+                known = orjson.loads(b"[" + result.rows + b"]")
+                if translation.reusable:
+                    self._store_type_probe(translation.sql, known)
+            found.append(known)
 
-    async def _execute(
+    def _store_type_probe(self, sql: str, rows: Rows) -> None:
+        self._type_probes[sql] = rows
+        if len(self._type_probes) > _MAX_TYPE_PROBES:
+            self._type_probes.popitem(last=False)
+
+    async def _execute_in_thread(
         self,
         text: str,
         translation: Translation,
@@ -228,11 +252,11 @@ class Engine:
         options: RequestOptions,
         deadline: float,
     ) -> KqlResult:
-        await _await_until(deadline, self._slots.acquire())
+        await _wait_until_deadline(deadline, self._slots.acquire())
         self.running += 1
         try:
             execution = Execution(self._connection.cursor(), self._statements, text, translation.sql, bound, options)
-            work = self._start(execution)
+            work = self._start_execution(execution)
         except BaseException:
             self._release_slot()
             raise
@@ -241,13 +265,13 @@ class Engine:
             await asyncio.wait({work}, timeout=max(0.0, deadline - time.monotonic()))
         finally:
             if not work.done():
-                self._stop(execution, work)
+                self._interrupt_execution(execution, work)
         if not work.done():
             await asyncio.wait({work}, timeout=_STOP_SECONDS)
             raise timeout_error()
         return work.result()
 
-    def _start(self, execution: Execution) -> "asyncio.Future[KqlResult]":
+    def _start_execution(self, execution: Execution) -> "asyncio.Future[KqlResult]":
         try:
             return asyncio.get_running_loop().run_in_executor(self._threads, execution.run)
         except RuntimeError as error:  # no memory for another thread; an existing thread may still start the execution
@@ -260,7 +284,7 @@ class Engine:
         if work is not None and not work.cancelled():
             work.exception()  # retrieved, so that asyncio does not log it if no caller waits for the execution
 
-    def _stop(self, execution: Execution, work: "asyncio.Future[KqlResult]") -> None:
+    def _interrupt_execution(self, execution: Execution, work: "asyncio.Future[KqlResult]") -> None:
         async def interrupt_until_done() -> None:
             give_up_at = time.monotonic() + _STUCK_SECONDS
             while not work.done():
@@ -274,7 +298,7 @@ class Engine:
         task.add_done_callback(self._stopping.discard)
 
 
-async def _await_until[T](deadline: float, awaited: Awaitable[T]) -> T:
+async def _wait_until_deadline[T](deadline: float, awaited: Awaitable[T]) -> T:
     try:
         return await asyncio.wait_for(awaited, max(0.0, deadline - time.monotonic()))
     except TimeoutError:

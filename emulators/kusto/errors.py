@@ -12,18 +12,18 @@ _INVALID = "Request is invalid and cannot be executed."
 
 
 class QueryError(Exception):
-    """Error of a query, with the members of Data Explorer's error document.
+    """Error of a request or query, with the properties of Data Explorer's error document.
 
     Args:
         status: HTTP status of the reply.
-        code: ``code`` of the error document.
-        type_name: name of the exception in ``Kusto.Data.Exceptions``.
+        code: property ``code`` of the error document.
+        type_name: name of the exception in the .NET namespace ``Kusto.Data.Exceptions``.
         message: description of the error, without heading and position.
         heading: text before the message, such as ``Semantic error: SEM0100: ``.
         inner: stable code of the cause, such as ``SEM0100`` or ``EMB0002``.
-        permanent: whether a retry cannot succeed.
+        permanent: True if a retry of the same request cannot succeed.
         position: line and column of the cause in the query text, both counted from 1.
-        subject: the name in the query that caused the error, ``name()`` for a call; used to find the position.
+        subject: name in the query that caused the error, ``name()`` for a call; its position will be searched.
     """
 
     def __init__(
@@ -58,21 +58,21 @@ class QueryError(Exception):
 
     @property
     def partial(self) -> bool:
-        """True if the reply has status 200, as in Data Explorer for failures after the start of execution."""
+        """True if the query failed after the start of execution; the reply then has status 200, as in Data Explorer."""
         return self.status == _OK
 
     def to_arguments(self) -> dict[str, Any]:
-        """Return the constructor's arguments as JSON values, so that another process can recreate the error."""
+        """Return the arguments of the constructor as JSON values, so that another process can recreate the error."""
         names = ("status", "code", "type_name", "heading", "inner", "permanent", "position", "subject")
         return {"message": self.sentence, **{name: getattr(self, name) for name in names}}
 
     def with_position(self, position: tuple[int, int], operator: str = "") -> "QueryError":
-        """Return a copy with a position (line and column from 1) and, if given, the name of the query operator."""
+        """Return a copy with a position (line and column from 1) and, if not empty, the name of the query operator."""
         sentence = f"'{operator}' operator: {self.sentence}" if operator else self.sentence
         return QueryError(**{**self.to_arguments(), "message": sentence, "position": position})
 
     def to_document(self) -> dict[str, Any]:
-        """Return the error as the JSON document of Data Explorer, without the member ``@context``."""
+        """Return the error document of Data Explorer as JSON, without the property ``@context``."""
         error: dict[str, Any] = {
             "code": self.code,
             "message": _INVALID if self.permanent else "Request aborted due to an internal service error.",
@@ -81,10 +81,10 @@ class QueryError(Exception):
             "@permanent": self.permanent,
         }
         if self.inner:
-            error["innererror"] = {"code": self.inner, "message": self.message, **self._position_members()}
+            error["innererror"] = {"code": self.inner, "message": self.message, **self._build_position_members()}
         return {"error": error}
 
-    def _position_members(self) -> dict[str, str]:
+    def _build_position_members(self) -> dict[str, str]:
         if self.position is None:
             return {}
         line, column = self.position
@@ -130,8 +130,7 @@ def unsupported_error(
 ) -> QueryError:
     """Return the error for a KQL construct that the emulator does not support.
 
-    ``subject`` is the name that is searched in the query text to find the position; by default it is the first word of
-    ``construct``.
+    The name ``subject``, by default the first word of ``construct``, is searched in the query text to add a position.
     """
     because = f" ({reason})" if reason else ""
     return QueryError(
@@ -147,9 +146,9 @@ def unsupported_error(
 
 
 def query_fault_error(code: str, message: str) -> QueryError:
-    """Return the error for an invalid or unsupported query; ``code`` is the inner code, and the message is complete.
+    """Return the error for a faulty query, with a given message and inner code (``code``), such as ``SEM0001``.
 
-    It is used mostly for faults that DuckDB finds, because only DuckDB knows the types of the columns.
+    Used mostly for faults that DuckDB finds, because only DuckDB knows the types of the columns.
     """
     is_unsupported = code == "EMB0001"
     return QueryError(
@@ -175,7 +174,7 @@ def untranslatable_error() -> QueryError:
 
 
 def not_read_only_error(position: tuple[int, int] | None = None) -> QueryError:
-    """Return the error for a control command."""
+    """Return the error for a control command (a statement that begins with a dot), which may write."""
     return QueryError(
         status=400,
         code="BadRequest_NotReadOnly",
@@ -200,14 +199,14 @@ def too_complex_error(message: str) -> QueryError:
 
 
 def bad_request_error(message: str) -> QueryError:
-    """Return the error for a malformed HTTP request; ``message`` names the member and the rule."""
+    """Return the error for a malformed HTTP request; ``message`` names the property and the rule."""
     return QueryError(
         status=400, code="General_BadRequest", type_name="KustoBadRequestException", message=f"Bad request: {message}"
     )
 
 
 def unknown_database_error(name: str) -> QueryError:
-    """Return the error for an unknown database."""
+    """Return the error for a request to a database that does not exist."""
     return QueryError(
         status=400,
         code="BadRequest_DatabaseNotExist",
@@ -239,7 +238,7 @@ def out_of_memory_error() -> QueryError:
 
 
 def runaway_query_error(message: str) -> QueryError:
-    """Return the error for a query that creates a single value that is too large."""
+    """Return the error for a query that creates a value of too many bytes, such as a text of gigabytes."""
     return QueryError(
         status=200,
         code="LimitsExceeded",
@@ -260,7 +259,7 @@ def timeout_error() -> QueryError:
 
 
 def throttling_error(capacity: int) -> QueryError:
-    """Return the error for a query that arrives while the maximum number of queries is running and waiting."""
+    """Return the error for a query that is rejected because too many queries are running and waiting."""
     return QueryError(
         status=429,
         code="TooManyRequests",

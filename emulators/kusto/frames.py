@@ -1,4 +1,4 @@
-"""Rendering of query replies as the JSON frames of the Kusto REST API, version 2.
+"""Query replies as JSON frames (parts of a reply) of the Kusto REST API, version 2.
 
 See "Query V2 HTTP response" of the Data Explorer documentation. Frames are neither fragmented nor progressive. Values
 have the format of Data Explorer: datetimes and timespans are strings, dynamic values are JSON, and NaN and infinity are
@@ -18,6 +18,7 @@ from duckdb_kql.types import kusto_type
 
 from emulators.kusto.decimals import format_decimal
 from emulators.kusto.errors import QueryError
+from emulators.kusto.extensions.rendering import EMPTY
 from emulators.kusto.timespans import format_timespan
 
 _HEADER = {
@@ -27,7 +28,6 @@ _HEADER = {
     "IsFragmented": False,
     "ErrorReportingPlacement": "InData",
 }
-_VISUALIZATION = [[1, "Visualization", '{"Visualization":null,"Title":null}']]
 _PROPERTIES = {
     "FrameType": "DataTable",
     "TableId": 0,
@@ -38,7 +38,7 @@ _PROPERTIES = {
         {"ColumnName": "Key", "ColumnType": "string"},
         {"ColumnName": "Value", "ColumnType": "dynamic"},
     ],
-    "Rows": _VISUALIZATION,
+    "Rows": [],
 }
 _COMPLETION_COLUMNS = [
     {"ColumnName": name, "ColumnType": kind}
@@ -63,11 +63,11 @@ _LONG = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class ResultOrigin:
-    """Earlier request for which a cached query result was computed.
+    """Request for which a cached query result was computed.
 
     Attributes:
         request_id: client request id of that request.
-        started_at: start of that request, in UTC.
+        started_at: time at which that request started, in UTC.
     """
 
     request_id: str
@@ -76,34 +76,36 @@ class ResultOrigin:
 
 @dataclass(frozen=True, slots=True)
 class KqlResult:
-    """Result of a query.
+    """Result of a KQL query.
 
     Attributes:
         columns: name and Kusto type of each column, in order.
-        rows: the rows as JSON arrays, separated by commas.
+        rows: the rows as JSON arrays, separated by commas, without enclosing brackets.
         seconds: execution time of the query.
+        visualization: annotation of the operator ``render``; None without the operator.
     """
 
     columns: tuple[tuple[str, str], ...]
     rows: bytes
     seconds: float
+    visualization: Mapping[str, Any] | None = None
 
 
 def columns_from_description(description: Iterable[Sequence[Any]]) -> tuple[tuple[str, str], ...]:
-    """Return name and Kusto type of each column, from the description of a database cursor."""
+    """Return name and Kusto type of each column, from the attribute ``description`` of a database cursor."""
     return tuple((str(entry[0]), kusto_type(entry[1])) for entry in description)
 
 
 def encode_rows(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> bytes:
-    """Encode rows as JSON arrays, separated by commas and without enclosing brackets.
+    """Encode rows as JSON arrays that are separated by commas, without enclosing brackets.
 
     Raises:
         OverflowError: a value cannot be represented, such as an integer of more than 64 bits.
     """
-    writers = [_WRITERS.get(kind) for _, kind in columns]
-    wire = [
-        [value if write is None else write(value) for value, write in zip(row, writers, strict=True)] for row in rows
-    ]
+    # Cells are encoded column by column, because a call for each cell would take most of a query's time.
+    values = zip(*rows, strict=True)
+    encoded = [_COLUMN_ENCODERS.get(kind, list)(cells) for (_, kind), cells in zip(columns, values, strict=False)]
+    wire = list(zip(*encoded, strict=True))
     try:
         return orjson.dumps(wire, default=_encode_other, option=_ROW_OPTIONS)[1:-1]
     except TypeError as error:
@@ -111,19 +113,21 @@ def encode_rows(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]
 
 
 def render_data_set(result: KqlResult, request_id: str, origin: ResultOrigin | None = None) -> bytes:
-    """Render a query result as frames; ``origin`` is the earlier request if the result was cached."""
+    """Render a query result as frames; ``origin`` is the request for which a cached result was computed."""
     primary = _render_primary(result.columns, result.rows)
     seconds = result.seconds if origin is None else 0.0
     last = {"HasErrors": False, "Cancelled": False}
-    return _render_frames(primary, _render_completion(request_id, seconds), last, _render_properties(origin))
+    properties = _render_properties(result.visualization or EMPTY, origin)
+    return _render_frames(primary, _render_completion(request_id, seconds), last, properties)
 
 
 def render_failed_data_set(error: QueryError, request_id: str) -> bytes:
-    """Render the frames of a query that failed after the start of execution; they contain the error instead of rows."""
+    """Render the frames of a query that failed after the start of execution, with the error instead of rows."""
     document = error.to_document()
     reported = orjson.dumps({"OneApiErrors": [document]})
     completion = {"HasErrors": True, "Cancelled": False, "OneApiErrors": [document]}
-    return _render_frames(_render_primary((), reported), _render_completion(request_id, 0.0), completion)
+    properties = _render_properties(EMPTY, None)
+    return _render_frames(_render_primary((), reported), _render_completion(request_id, 0.0), completion, properties)
 
 
 def render_error_document(error: QueryError, request_id: str) -> bytes:
@@ -137,22 +141,23 @@ def render_error_document(error: QueryError, request_id: str) -> bytes:
     return orjson.dumps(document)
 
 
-def _render_properties(origin: ResultOrigin | None) -> Mapping[str, Any]:
-    if origin is None:
-        return _PROPERTIES
-    value = {"OriginalClientRequestId": origin.request_id, "OriginalStartedOn": _encode_instant(origin.started_at)}
-    return {**_PROPERTIES, "Rows": [*_VISUALIZATION, [1, "ServerCache", orjson.dumps(value).decode()]]}
+def _render_properties(visualization: Mapping[str, Any], origin: ResultOrigin | None) -> Mapping[str, Any]:
+    rows = [[1, "Visualization", orjson.dumps(visualization).decode()]]
+    if origin is not None:
+        value = {"OriginalClientRequestId": origin.request_id, "OriginalStartedOn": _encode_instant(origin.started_at)}
+        rows.append([1, "ServerCache", orjson.dumps(value).decode()])
+    return {**_PROPERTIES, "Rows": rows}
 
 
 def _render_frames(
     primary: bytes,
     completion: Mapping[str, Any],
     last: Mapping[str, Any],
-    properties: Mapping[str, Any] | None = None,
+    properties: Mapping[str, Any],
 ) -> bytes:
     frames = (
         orjson.dumps(_HEADER),
-        orjson.dumps(properties or _PROPERTIES),
+        orjson.dumps(properties),
         primary,
         orjson.dumps(completion),
         orjson.dumps({"FrameType": "DataSetCompletion", **last}),
@@ -200,7 +205,7 @@ def _encode_timespan(value: Any) -> Any:
 
 
 def _encode_dynamic(value: Any) -> Any:
-    """Embed JSON text unchanged, so that its numbers retain all digits; encode any other text as a JSON string."""
+    """Embed JSON text unchanged, so that numbers retain all digits; encode any other text as a JSON string."""
     if not isinstance(value, str):
         return value
     try:
@@ -210,29 +215,16 @@ def _encode_dynamic(value: Any) -> Any:
     return orjson.Fragment(value)
 
 
-def _encode_real(value: Any) -> Any:
-    if value is None or math.isfinite(value):
-        return value
+def _encode_real(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _encode_string(value: Any) -> Any:
-    """Replace null by the empty string, because Kusto strings are never null."""
-    return "" if value is None else value
-
-
-def _encode_text(value: Any) -> Any:
+def _encode_as_text(value: Any) -> Any:
     return None if value is None else str(value)
 
 
 def _encode_decimal(value: Any) -> Any:
-    return format_decimal(value) if isinstance(value, Decimal) else _encode_text(value)
-
-
-def _encode_long(value: Any) -> Any:
-    if value is None or value in _LONG:
-        return value
-    raise OverflowError("an integer is outside the range of 64 bits")
+    return format_decimal(value) if isinstance(value, Decimal) else _encode_as_text(value)
 
 
 def _encode_other(value: Any) -> Any:
@@ -247,13 +239,42 @@ def _encode_other(value: Any) -> Any:
     return str(value)
 
 
-_WRITERS: Mapping[str, Callable[[Any], Any]] = {
-    "datetime": _encode_instant,
-    "timespan": _encode_timespan,
-    "dynamic": _encode_dynamic,
-    "real": _encode_real,
-    "string": _encode_string,
-    "decimal": _encode_decimal,
-    "guid": _encode_text,
-    "long": _encode_long,
+def _encode_each(encode: Callable[[Any], Any]) -> Callable[[Iterable[Any]], list[Any]]:
+    return lambda cells: [encode(cell) for cell in cells]
+
+
+def _encode_instants(cells: Iterable[Any]) -> list[Any]:
+    return [
+        f"{cell.isoformat(timespec='microseconds')}Z"
+        if type(cell) is datetime and cell.tzinfo is None
+        else _encode_instant(cell)
+        for cell in cells
+    ]
+
+
+def _encode_reals(cells: Iterable[Any]) -> list[Any]:
+    return [cell if cell is None or math.isfinite(cell) else _encode_real(cell) for cell in cells]
+
+
+def _encode_strings(cells: Iterable[Any]) -> list[Any]:
+    """Replace null by the empty string, because Kusto strings are never null."""
+    return ["" if cell is None else cell for cell in cells]
+
+
+def _encode_longs(cells: Iterable[Any]) -> list[Any]:
+    encoded = list(cells)
+    if all(cell is None or cell in _LONG for cell in encoded):
+        return encoded
+    raise OverflowError("an integer is outside the range of 64 bits")
+
+
+_COLUMN_ENCODERS: Mapping[str, Callable[[Iterable[Any]], list[Any]]] = {
+    "datetime": _encode_instants,
+    "timespan": _encode_each(_encode_timespan),
+    "dynamic": _encode_each(_encode_dynamic),
+    "real": _encode_reals,
+    "string": _encode_strings,
+    "decimal": _encode_each(_encode_decimal),
+    "guid": _encode_each(_encode_as_text),
+    "long": _encode_longs,
 }

@@ -1,7 +1,7 @@
-"""Ingestion: copies normalised telemetry messages (impulses) from the hub into the table ``Telemetry``.
+"""Ingestion: copies telemetry events (impulses) from the local event hub into the table ``Telemetry``.
 
-The hub is a SQLite file. Its table ``partitions`` numbers the partitions of every hub. The id of a row of ``events`` is
-the number of its partition, shifted by 48 bits, plus its sequence number, so that the events of a partition are
+The hub is an SQLite file. The table ``partitions`` numbers the partitions of every hub. The id of a row of ``events``
+is the number of its partition, shifted by 48 bits, plus its sequence number, so that the events of a partition are
 adjacent. ``offsets`` contains the sequence number up to which each consumer group has read a partition.
 """
 
@@ -18,15 +18,22 @@ from typing import Any, NamedTuple
 import duckdb
 
 from emulators.kusto.sandbox import abort_process
-from emulators.kusto.store import Offset, RejectedEvent, TelemetryRow, TelemetryStore, row_from_impulse
+from emulators.kusto.store import (
+    MAX_DELETED_ROWS,
+    Offset,
+    RejectedEvent,
+    TelemetryRow,
+    TelemetryStore,
+    row_from_impulse,
+)
 
 HUB = "impulses"
 GROUP = "adx"
-"""Consumer group of this reader."""
+"""Consumer group for which this module reads the event hub."""
 
 _BUSY_SECONDS = 30.0
 _MAX_READ_BYTES = 16 * 1024 * 1024
-"""A read stops after this many bytes, so that a batch of large events does not fill the memory."""
+"""Number of bytes after which a read of events stops, so that a batch of large events does not fill the memory."""
 _SEQUENCE_BITS = 48
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  DuckDB stores instants in UTC without their zone
 
@@ -58,12 +65,12 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class QueuedEvent(NamedTuple):
-    """Event of the hub.
+    """Event that the event hub stores.
 
     Attributes:
         sequence: sequence number of the event within its partition.
         enqueued: time at which the hub stored the event, a naive datetime in UTC.
-        body: content of the event.
+        body: content of the event as bytes.
     """
 
     sequence: int
@@ -72,7 +79,9 @@ class QueuedEvent(NamedTuple):
 
 
 class HubFile:
-    """Reads events from the hub's file, and stores the offsets of the consumer group ``adx``. Not thread-safe.
+    """Reads events from the file of the event hub, and stores how far the consumer group ``adx`` has read.
+
+    The class is not thread-safe.
 
     Every method may raise ``sqlite3.Error``, for example if the file is locked for more than 30 s or the disk is full.
 
@@ -84,7 +93,9 @@ class HubFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, autocommit=True)
         try:
-            _use_wal(self._connection)
+            # The owner of the file deletes events, and then returns their space to the file system.
+            self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            _enable_write_ahead_log(self._connection)
             # A lost offset only causes events to be delivered again, which the table recognises; no fsync is needed.
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.executescript(_SCHEMA)
@@ -94,12 +105,12 @@ class HubFile:
         self._version = -1
 
     def read_partitions(self) -> list[str]:
-        """Return the names of the hub's partitions."""
+        """Return the names of the partitions of the hub."""
         rows = self._connection.execute("SELECT partition FROM partitions WHERE hub = ? ORDER BY id", (HUB,))
         return [row[0] for row in rows]
 
     def read(self, partition: str, after: int, limit: int) -> list[QueuedEvent]:
-        """Return up to ``limit`` events of a partition with a sequence number above ``after``, in ascending order."""
+        """Return up to ``limit`` events of a partition with a sequence number above ``after``, oldest first."""
         row = self._connection.execute(
             "SELECT id FROM partitions WHERE hub = ? AND partition = ?", (HUB, partition)
         ).fetchone()
@@ -123,7 +134,7 @@ class HubFile:
     def commit(self, partition: str, sequence: int) -> None:
         """Store that the consumer group has read a partition up to and including ``sequence``.
 
-        A lower sequence number than the stored one has no effect.
+        A sequence number below the stored number has no effect.
         """
         self._connection.execute(
             "INSERT INTO offsets (hub, consumer_group, partition, sequence) VALUES (?, ?, ?, ?) "
@@ -132,7 +143,7 @@ class HubFile:
         )
 
     def has_changed(self) -> bool:
-        """Return whether another connection has written to the file since the last call; true for the first call."""
+        """Return whether another connection has written to the file since the last call; True for the first call."""
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         changed: bool = version != self._version
         self._version = version
@@ -143,7 +154,7 @@ class HubFile:
         self._connection.close()
 
 
-def _use_wal(connection: sqlite3.Connection) -> None:
+def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
     """Switch the file to write-ahead logging, with retries.
 
     SQLite's busy timeout does not apply when several processes open a new file at the same time.
@@ -161,21 +172,26 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 class HubConsumer:
-    """Copies impulses from the hub into the table ``Telemetry`` until it is stopped.
+    """Thread that copies telemetry events (impulses) from the event hub into the table ``Telemetry``.
 
     Args:
         connection: connection to the database that queries read; the consumer opens its own cursor.
         path: SQLite file of the hub.
+        retention: time after ingestion at which rows are deleted; None to delete no rows.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, path: Path, *, retention: timedelta | None = None
+    ) -> None:
         self._cursor = connection.cursor()
         self._store = TelemetryStore(self._cursor)
         self._path = path
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ingest", daemon=True)
-        self._trimmed = time.monotonic()
+        self._thread = threading.Thread(target=self._ingest_until_stopped, name="ingest", daemon=True)
+        self._retention = retention
+        self._next_trim = time.monotonic()
         self.added = 0
+        self.expired = 0
         self.copies = 0
         self.unrouted = 0
         self.malformed = 0
@@ -195,7 +211,7 @@ class HubConsumer:
 
     @property
     def lag_seconds(self) -> float:
-        """Age of the oldest event of the hub that is known and not yet in the table; 0 if the table is up to date."""
+        """Age in seconds of the oldest event that is not yet in the table; 0 if the table is up to date."""
         waiting = list(self._behind_since.values())
         return max(0.0, (_get_current_time() - min(waiting)).total_seconds()) if waiting else 0.0
 
@@ -204,20 +220,21 @@ class HubConsumer:
         return self._thread.is_alive()
 
     def read_counters(self) -> Mapping[str, Any]:
-        """Return the number of events by outcome since the process started, and the current lag."""
+        """Return the number of events by outcome since the process started, and the current lag in seconds."""
         return {
             "added": self.added,
             "copies": self.copies,
             "unrouted": self.unrouted,
             "malformed": self.malformed,
+            "expired": self.expired,
             "failures": self.failures,
             "lagSeconds": round(self.lag_seconds, 3),
         }
 
-    def _run(self) -> None:
+    def _ingest_until_stopped(self) -> None:
         while not self._stop.is_set():
             try:
-                self._consume()
+                self._consume_hub()
             except duckdb.FatalException as error:
                 abort_process(error)
             except Exception as error:  # a locked file, a full disk and a lack of memory may all be temporary
@@ -226,7 +243,7 @@ class HubConsumer:
                 _LOGGER.exception("ingestion failed and will be retried")
                 self._stop.wait(RETRY_SECONDS)
 
-    def _consume(self) -> None:
+    def _consume_hub(self) -> None:
         hub = HubFile(self._path)
         try:
             offsets = dict(self._store.read_offsets())
@@ -234,7 +251,7 @@ class HubConsumer:
                 # After a crash between the two commits the offset in the table is higher than the one in the hub.
                 hub.commit(partition, offset.sequence)
             while not self._stop.is_set():
-                self._trim()
+                self._delete_expired_rows()
                 self._ingest_round(hub, offsets)
         finally:
             hub.close()
@@ -250,12 +267,12 @@ class HubConsumer:
             self._stop.wait(max(POLL_SECONDS, DUTY * (time.monotonic() - began)))
 
     def _ingest_batch(self, hub: HubFile, partition: str, offsets: dict[str, Offset]) -> int:
-        """Copy one batch of events of a partition into the table; return the number of these events."""
+        """Copy one batch of events of a partition into the table; return the number of events that were read."""
         before = offsets.get(partition, _NO_OFFSET)
         events = hub.read(partition, before.sequence, BATCH_EVENTS)
         if not events:
             self._behind_since.pop(partition, None)
-            if _is_replaced(hub, partition, before):
+            if _is_hub_replaced(hub, partition, before):
                 _LOGGER.warning("the hub's file was replaced; partition %s is read from its start", partition)
                 offsets[partition] = Offset(0, before.newest)
                 self._behind_since[partition] = _get_current_time()
@@ -296,16 +313,24 @@ class HubConsumer:
                 event_error.reason,
             )
 
-    def _trim(self) -> None:
-        if time.monotonic() - self._trimmed > TRIM_SECONDS:
-            self._trimmed = time.monotonic()
-            self._store.trim(_get_current_time())
+    def _delete_expired_rows(self) -> None:
+        """Delete expired rows at intervals; if too many have expired, the next round of ingestion deletes the rest."""
+        if time.monotonic() < self._next_trim:
+            return
+        now = _get_current_time()
+        self._store.trim(now)
+        deleted = self._store.delete_expired(now - self._retention) if self._retention is not None else 0
+        self.expired += deleted
+        if deleted:
+            _LOGGER.info("%d rows of the table Telemetry have expired and are deleted", deleted)
+        self._next_trim = time.monotonic() + (0 if deleted == MAX_DELETED_ROWS else TRIM_SECONDS)
 
 
-def _is_replaced(hub: HubFile, partition: str, offset: Offset) -> bool:
-    """Return whether the hub's file was replaced after an offset was stored.
+def _is_hub_replaced(hub: HubFile, partition: str, offset: Offset) -> bool:
+    """Return whether the file of the event hub was replaced after an offset was stored.
 
-    In a new file the sequence numbers start again: its first event is newer than the offset, but has a lower number.
+    In a new file the sequence numbers start again, so that the first event is newer than the offset although its
+    sequence number is lower.
     """
     first = hub.read(partition, 0, 1) if offset.sequence else []
     return bool(first) and first[0].sequence <= offset.sequence and first[0].enqueued > offset.newest

@@ -1,6 +1,6 @@
 """Conversion of the exceptions of DuckDB and of the translator library to query errors in the terms of KQL.
 
-The messages contain the names and types of the query. They contain neither SQL nor internals of the libraries.
+The messages contain names and types from the query, but neither SQL nor internals of the libraries.
 """
 
 import logging
@@ -29,10 +29,13 @@ from emulators.kusto.sandbox import abort_process
 
 _LOGGER = logging.getLogger(__name__)
 MARK = "kql:"
-"""Prefix of the message when the SQL itself reports a fault of the query by ``error()``; the inner code follows."""
+"""Prefix of DuckDB's message if the SQL called ``error()`` to report a fault of the query; the inner code follows."""
 RUNAWAY = "80DA0007"
-"""Code of the error for a query that creates a value which is too large for the engine."""
-_MARKED_FAULT = re.compile(r"Invalid Input Error: kql:(?P<code>SEM\d{4}|EMB\d{4}|80DA0007):(?P<message>[^\n]*)")
+"""Inner code of the error for a query that creates a value which is too large for the engine."""
+_MARKED_FAULT = re.compile(
+    r"Invalid Input Error: (?:Python exception occurred while executing the UDF: \w+: )?"
+    r"kql:(?P<code>SEM\d{4}|EMB\d{4}|80DA0007):(?P<message>[^\n]*)"
+)
 _DETAIL = 300
 _UNKNOWN_COLUMN = (
     re.compile(r'Referenced column "(?P<name>[^"]*)" (?:not found|was not found)'),
@@ -72,7 +75,7 @@ _SQL = re.compile(
 
 
 def error_from_duckdb(error: duckdb.Error) -> QueryError:
-    """Convert an exception of DuckDB to a query error; if DuckDB has invalidated the database, end the process."""
+    """Convert an exception of DuckDB to a query error; end the process if DuckDB has invalidated the database."""
     fault = _MARKED_FAULT.match(str(error))
     if fault is not None:
         return (
@@ -92,13 +95,13 @@ def error_from_duckdb(error: duckdb.Error) -> QueryError:
         case duckdb.InternalException():
             _LOGGER.error("the query engine failed: %s", error)
         case duckdb.BinderException() | duckdb.CatalogException() | duckdb.ParserException():
-            return _overload_error(str(error)) or _binding_error(detail)
+            return _find_overload_error(str(error)) or _convert_binding_error(detail)
         case _:
             return execution_error(_describe_failed_value(detail))
     return internal_error()
 
 
-def _binding_error(detail: str) -> QueryError:
+def _convert_binding_error(detail: str) -> QueryError:
     if "expression depth" in detail:
         return too_complex_error("the query is nested too deeply")
     for pattern in _UNKNOWN_COLUMN:
@@ -115,8 +118,8 @@ def _binding_error(detail: str) -> QueryError:
     return semantic_error(_remove_sql(detail, "an expression is not valid in this place"), inner="SEM0001")
 
 
-def _overload_error(error: str) -> QueryError | None:
-    """Return the error if DuckDB has no overload of a function for the types of the arguments; otherwise None."""
+def _find_overload_error(error: str) -> QueryError | None:
+    """Return the error for a call with argument types that a DuckDB macro does not accept; None for another cause."""
     macro = _MACRO.search(error)
     if macro is None:
         return None
@@ -156,7 +159,7 @@ def _describe_failed_value(detail: str) -> str:
 
 
 def _remove_sql(detail: str, default: str) -> str:
-    """Replace DuckDB's type names in its message by those of Kusto; return ``default`` if the message contains SQL."""
+    """Replace DuckDB's type names in a message by Kusto's names; return ``default`` if the message contains SQL."""
     if _SQL.search(detail):
         _LOGGER.info("message withheld from the caller: %s", detail)
         return default
@@ -193,8 +196,8 @@ def error_from_translator(error: KqlError, text: str) -> QueryError:
     """Convert an exception of the translator library to a query error.
 
     Args:
-        error: the exception.
-        text: KQL text of the query.
+        error: the exception to convert.
+        text: KQL text of the query, for the position of the error.
     """
     if isinstance(error, KqlSyntaxError):
         return _to_syntax_error(error, text)
@@ -214,7 +217,7 @@ def _to_syntax_error(error: KqlSyntaxError, text: str) -> QueryError:
         return syntax_error("the text is not a query")
     first = error.diagnostics[0]
     return syntax_error(
-        _describe_syntax_error(first.message, _find_rest_of_line(text, first.span)), _to_position(first.span)
+        _describe_syntax_error(first.message, _find_rest_of_line(text, first.span)), _get_source_position(first.span)
     )
 
 
@@ -223,7 +226,11 @@ def _describe_syntax_error(message: str, rest: str) -> str:
     if unrecognised:
         found = unrecognised["found"]
         ends = "a string literal is not closed, or contains an invalid escape"
-        return f"{ends}: {_shorten(found)}" if found.lstrip("hH@")[:1] in "'\"`~" else f"unexpected '{_shorten(found)}'"
+        return (
+            f"{ends}: {_shorten_text(found)}"
+            if found.lstrip("hH@")[:1] in "'\"`~"
+            else f"unexpected '{_shorten_text(found)}'"
+        )
     unexpected = _UNEXPECTED.fullmatch(message)
     if unexpected is None:
         return _describe_unexpected(rest)
@@ -232,7 +239,7 @@ def _describe_syntax_error(message: str, rest: str) -> str:
 
 def _describe_unexpected(rest: str) -> str:
     word = re.match(r"\|\s*[\w-]*|[\w-]+|\S", rest.lstrip())
-    return f"unexpected '{_shorten(word[0])}'" if word else "unexpected end of the query"
+    return f"unexpected '{_shorten_text(word[0])}'" if word else "unexpected end of the query"
 
 
 def _describe_alternatives(expected: str) -> str:
@@ -250,7 +257,7 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
         return semantic_error(
             f"{arguments['name']}(): function expects {counts} argument(s).",
             inner="SEM0219",
-            position=_to_position(error.span),
+            position=_get_source_position(error.span),
             subject=f"{arguments['name']}()",
         )
     if error.construct == "multi-statement":
@@ -258,11 +265,11 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
     if "(SEM0100)" in (error.hint or ""):
         return unresolved_name_error(error.construct.rpartition(":")[2])
     name, subject = _describe_construct(error.construct, _find_rest_of_line(text, error.span))
-    return unsupported_error(name[:_DETAIL], _to_public_reason(error.hint), _to_position(error.span), subject)
+    return unsupported_error(name[:_DETAIL], _to_public_reason(error.hint), _get_source_position(error.span), subject)
 
 
 def _describe_construct(construct: str, rest: str) -> tuple[str, str]:
-    """Return the description of an unsupported construct for the message, and the name that shows its position."""
+    """Return the description of an unsupported construct for the message, and the name to search for its position."""
     kind, _, name = construct.partition(":")
     if kind in ("function", "aggregate", "let function") and name:
         return f"{name}()", f"{name}()"
@@ -279,7 +286,7 @@ def _describe_construct(construct: str, rest: str) -> tuple[str, str]:
 
 
 def _to_public_reason(hint: str | None) -> str:
-    """Return the library's hint for the user, or an empty text if the hint mentions internals of the library."""
+    """Return the translator library's hint if users can understand it; an empty text if it mentions internals."""
     if hint is None or _INTERNAL.search(hint):
         return ""
     return hint[:_DETAIL].replace("DuckDB", "the engine")
@@ -290,9 +297,9 @@ def _find_rest_of_line(text: str, span: SourceSpan | None) -> str:
     return lines[span.line - 1][span.column :] if span is not None and span.line <= len(lines) else ""
 
 
-def _to_position(span: SourceSpan | None) -> tuple[int, int] | None:
+def _get_source_position(span: SourceSpan | None) -> tuple[int, int] | None:
     return None if span is None else (span.line, span.column + 1)
 
 
-def _shorten(found: str) -> str:
+def _shorten_text(found: str) -> str:
     return found if len(found) <= 40 else f"{found[:40]}..."  # noqa: PLR2004  enough to recognise the text

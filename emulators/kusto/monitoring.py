@@ -1,4 +1,4 @@
-"""Health and statistics of the emulator."""
+"""Health check and statistics of the Data Explorer emulator."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from emulators.kusto.translator import Translator
 
 
 class EndpointMonitor:
-    """Collects health and statistics from the components of the process."""
+    """Collects health and statistics from the parts of the emulator: engine, translator and ingestion."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class EndpointMonitor:
         self._consumer = consumer
 
     async def check_health(self) -> tuple[bool, Mapping[str, Any]]:
-        """Check that the database responds and that ingestion works; return the result and the health document."""
+        """Check that the database responds and ingestion works; return True if healthy, and a JSON document."""
         try:
             await self._read_row_counts()
         except duckdb.Error:
@@ -41,7 +41,7 @@ class EndpointMonitor:
         return healthy, {"status": "ok" if healthy else "failed", "ingest": ingest}
 
     async def read_stats(self) -> Mapping[str, Any]:
-        """Return the statistics: rows by table, queries by outcome, translations and ingestion counters."""
+        """Return statistics: rows by table, queries by outcome, cached translations and ingestion counters."""
         document: dict[str, Any] = {
             "rows": await self._read_row_counts(),
             "queries": {"running": self._engine.running, "inside": self._engine.pending, **self._engine.outcomes},

@@ -1,4 +1,4 @@
-"""Request options of a query, which a client sends in the request properties."""
+"""Request options of a query, such as its timeout, which a client sends in the request properties."""
 
 import re
 from collections.abc import Mapping
@@ -41,12 +41,13 @@ class RequestOptions:
     """Request options that the emulator supports.
 
     Attributes:
-        timeout_seconds: ``servertimeout``.
-        take_records: ``query_take_max_records``: only this number of records is returned; None for no limit.
-        max_records: ``truncationmaxrecords``: a result with more records is an error.
-        max_bytes: ``truncationmaxsize``: a result with more bytes is an error.
-        cached_seconds: ``query_results_cache_max_age``: maximum age of a cached result; 0 disables the cache.
-        refresh_cache: ``query_results_cache_force_refresh``: compute the result and replace the cached one.
+        timeout_seconds: maximum duration of the query (``servertimeout``).
+        take_records: number of records at which the result is cut (``query_take_max_records``); None for no limit.
+        max_records: number of records above which the query fails (``truncationmaxrecords``).
+        max_bytes: size of the result above which the query fails (``truncationmaxsize``).
+        cached_seconds: maximum age of a cached result (``query_results_cache_max_age``); 0 disables the cache.
+        refresh_cache: True to compute the result again and replace the cached result
+            (``query_results_cache_force_refresh``).
     """
 
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
@@ -58,7 +59,7 @@ class RequestOptions:
 
 
 def read_options(options: Mapping[str, Any]) -> RequestOptions:
-    """Parse and limit the options of a request; as in Data Explorer, option names are case-insensitive.
+    """Parse the options of a request and limit their values; option names are case-insensitive, as in Data Explorer.
 
     A request cannot raise the limits above the defaults of Data Explorer, not even with ``notruncation``, because
     queries and ingestion share a process. The restrictions (``request_readonly``, ``request_callout_disabled`` and

@@ -1,7 +1,7 @@
 """Query parameters: conversion of KQL literals to Python values, which DuckDB binds to the placeholders of the SQL.
 
-The request properties contain each value as the text of a KQL literal of the declared type. Only the value of a
-``string`` parameter is the text itself.
+A request contains the value of each parameter as the text of a KQL literal of the declared type, such as
+``datetime(2026-01-05)``; the value of a ``string`` parameter is the text itself.
 """
 
 import json
@@ -43,9 +43,9 @@ class Declaration:
 
     Attributes:
         name: name of the parameter in the query.
-        type: canonical name of its Kusto type.
-        slot: name of its placeholder in the SQL.
-        default: default value as a KQL literal, None if the parameter is required.
+        type: Kusto type of the parameter, by its canonical name (``real``, not ``double``).
+        slot: name of the placeholder in the SQL.
+        default: default value as the text of a KQL literal; None if the parameter is required.
     """
 
     name: str
@@ -61,8 +61,8 @@ def bind_parameters(
 
     Args:
         declarations: the parameters that the query declares.
-        slots: the placeholders in the SQL; a declared parameter that the query does not use has none.
-        values: the parameters of the request, by name, as KQL literals.
+        slots: names of the placeholders in the SQL; an unused parameter has no placeholder.
+        values: the parameters of the request as KQL literals, by name.
 
     Raises:
         QueryError: a parameter is missing or unknown, or its value does not have the declared type.
@@ -86,18 +86,18 @@ def parse_parameter(value: Any, kind: str, name: str) -> Any:
 
     Args:
         value: text of a KQL literal, or a JSON number, boolean, object or array.
-        kind: canonical Kusto type; for ``string`` the text is the value.
-        name: name of the parameter, for the error.
+        kind: canonical name of the Kusto type; for ``string`` the text itself is the value.
+        name: name of the parameter, for the error message.
 
     Raises:
-        QueryError: the value does not have the type.
+        QueryError: the value is not of the declared type.
     """
     try:
         if kind == "string":
             return _check_string(value)
         if not isinstance(value, str):
             value = json.dumps(value, ensure_ascii=False)
-        inner = _unwrap(value, _SPELLINGS[kind])
+        inner = _unwrap_typed_literal(value, _SPELLINGS[kind])
         return None if inner == "null" else _READERS[kind](inner)
     except (ValueError, OverflowError, InvalidOperation, RecursionError) as error:
         raise _type_mismatch_error(name, kind) from error
@@ -116,8 +116,8 @@ def _check_string(value: Any) -> str:
     return value
 
 
-def _unwrap(text: str, spellings: frozenset[str]) -> str:
-    """Return the content of ``type(...)`` without quotes, or the text itself if it has no such wrapper."""
+def _unwrap_typed_literal(text: str, spellings: frozenset[str]) -> str:
+    """Return the content of ``type(...)`` without quotes; return any other text unchanged."""
     match = _WRAPPED.fullmatch(text.strip())
     if match is None:
         return text.strip()
@@ -130,7 +130,7 @@ def _unwrap(text: str, spellings: frozenset[str]) -> str:
 
 
 def _build_integer_parser(bits: int) -> Callable[[str], int]:
-    def convert(text: str) -> int:
+    def parse_integer(text: str) -> int:
         if _INTEGER.fullmatch(text) is None:
             raise ValueError("an integer is expected")
         value = int(text, 16 if text[:2] in ("0x", "0X") else 10)
@@ -138,7 +138,7 @@ def _build_integer_parser(bits: int) -> Callable[[str], int]:
             raise ValueError(f"the integer does not fit into {bits} bits")
         return value
 
-    return convert
+    return parse_integer
 
 
 def _parse_real(text: str) -> float:
@@ -172,12 +172,12 @@ def _parse_datetime(text: str) -> datetime:
 
 
 def _check_dynamic(text: str) -> str:
-    json.loads(text, parse_constant=_reject_constant)
+    json.loads(text, parse_constant=_reject_json_constant)
     return text
 
 
-def _reject_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
+def _reject_json_constant(constant: str) -> None:
+    raise ValueError(f"the constant {constant} is not valid JSON")
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {

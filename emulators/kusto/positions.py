@@ -34,12 +34,12 @@ class _Token(NamedTuple):
 
 
 def add_position(error: QueryError, text: str) -> QueryError:
-    """Return an error with the position of its subject in the query text.
+    """Add the position in the query text to an error, by the name that the error mentions.
 
-    The error is returned unchanged if it already has a position or if its subject is not found.
+    The error is returned unchanged if it already has a position or if the query does not contain the name.
 
     Args:
-        error: error whose ``subject`` is a name, or ``name()`` for a call.
+        error: error whose attribute ``subject`` is the name to search, ``name()`` for a call.
         text: KQL text of the query.
     """
     subject = error.subject or _find_name(error.sentence)
@@ -54,7 +54,7 @@ def add_position(error: QueryError, text: str) -> QueryError:
 
 
 def find_second_statement(text: str) -> tuple[int, int] | None:
-    """Return the position of the second query in a KQL text, None if the text contains only one."""
+    """Return line and column of the second query in a KQL text; None if the text contains only one query."""
     depth = queries = 0
     begins = True
     for token in _tokenize(text):
@@ -100,9 +100,9 @@ def _starts_statement(tokens: Sequence[_Token], index: int) -> bool:
 
 
 def _is_reference(tokens: Sequence[_Token], index: int) -> bool:
-    """Return whether a token reads a name.
+    """Return whether a name in the query is read as a column or variable.
 
-    It does not if it calls, assigns or declares the name, or if the name is a member of another value.
+    A name is not read if it is called, assigned or declared, or if it is a property of another value.
     """
     before = tokens[index - 1].text if index else ""
     return before != "." and _get_next_text(tokens, index) not in ("=", "(", ":")
@@ -111,7 +111,8 @@ def _is_reference(tokens: Sequence[_Token], index: int) -> bool:
 def _find_operator(tokens: Sequence[_Token], index: int) -> str:
     """Return the name of the query operator that contains a token.
 
-    That is the word after the last ``|`` before the token, on the same or an outer level of brackets.
+    The name of the operator is the word after the last ``|`` before the token, on the same or an outer level of
+    brackets.
     """
     depth = 0
     for place in range(index - 1, 0, -1):

@@ -1,6 +1,6 @@
-"""Process of the emulator: command line, startup and shutdown.
+"""Process of the Data Explorer emulator: command line, startup and shutdown.
 
-It is separate from ``__main__``, which must configure the memory allocator before this module loads DuckDB.
+This module is separate from ``__main__``, which must configure the memory allocator before this module loads DuckDB.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -21,39 +22,45 @@ import uvicorn
 import uvloop
 
 from emulators.kusto.engine import Engine
-from emulators.kusto.extensions import EXTENSIONS
+from emulators.kusto.extensions import create_sql_objects
 from emulators.kusto.ingest import HubConsumer
+from emulators.kusto.ingestion import FileIngestion
 from emulators.kusto.monitoring import EndpointMonitor
-from emulators.kusto.sandbox import limit_memory, lock_database, open_database
+from emulators.kusto.sandbox import limit_memory, open_database, restrict_database
+from emulators.kusto.schema import TABLE, create_tables
 from emulators.kusto.server import Application
-from emulators.kusto.store import TABLE, TelemetryStore
 from emulators.kusto.tables import UnusableFolderError, create_views, load_tables, read_column_types, read_table_columns
 from emulators.kusto.translator import Translator
-from shared.observability.logs import configure
+from shared.observability.logs import configure_json_logs
 
 DATABASE_FILE = "telemetry.duckdb"
 _GRACE_SECONDS = 5
+_MAX_DAYS = 36_500
 _LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Command-line arguments.
+    """Command-line arguments of the emulator.
 
     Attributes:
-        data: folder of Parquet files or, with a hub, of the database file.
-        port: port on 127.0.0.1; 0 selects a free one.
-        database: name of the database.
-        hub: file of the event hub to ingest; None to serve Parquet files.
-        exit_with_parent: exit at the end of standard input.
+        data: folder of Parquet files or, if ``hub`` is given, of the database file.
+        port: port on 127.0.0.1; 0 selects a free port.
+        database: name of the only database.
+        hub: SQLite file of the event hub whose events are ingested; None to serve Parquet files.
+        retention: time after ingestion at which rows from the hub are deleted; None to delete no rows.
+        files: folder of the files that ``.ingest`` commands may read; None to reject these commands.
+        exit_with_parent: True to exit at the end of standard input.
         memory_bytes: memory limit of DuckDB's buffers.
-        threads: number of DuckDB's threads.
+        threads: number of threads that DuckDB uses.
     """
 
     data: Path
     port: int
     database: str
     hub: Path | None
+    retention: timedelta | None
+    files: Path | None
     exit_with_parent: bool
     memory_bytes: int
     threads: int
@@ -69,17 +76,18 @@ def serve(arguments: Arguments) -> None:
     """
     limit_memory(arguments.memory_bytes)
     with _open_listener(arguments.port) as listener, _open_tables(arguments) as (connection, tables):
-        asyncio.run(_serve(arguments, connection, tables, listener), loop_factory=uvloop.new_event_loop)
+        asyncio.run(_run_server(arguments, connection, tables, listener), loop_factory=uvloop.new_event_loop)
 
 
-async def _serve(
+async def _run_server(
     arguments: Arguments, connection: duckdb.DuckDBPyConnection, tables: tuple[str, ...], listener: socket.socket
 ) -> None:
     translator = Translator(read_table_columns(connection, tables), read_column_types(connection, tables))
     engine = Engine(connection, translator)
-    consumer = HubConsumer(connection, arguments.hub) if arguments.hub else None
+    consumer = HubConsumer(connection, arguments.hub, retention=arguments.retention) if arguments.hub else None
     monitor = EndpointMonitor(connection, tables, engine, translator, consumer)
-    server = _EndpointServer(Application(engine, arguments.database, monitor), listener)
+    ingestion = FileIngestion(connection, arguments.files) if arguments.files and arguments.hub else None
+    server = _EndpointServer(Application(engine, arguments.database, monitor, ingestion), listener)
     # After shutdown uvicorn raises the handled signal again, which must not end the process with an error.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)
@@ -105,15 +113,13 @@ def _open_tables(arguments: Arguments) -> Iterator[tuple[duckdb.DuckDBPyConnecti
         files: list[Path] = []
         tables: tuple[str, ...] = (TABLE,)
         if arguments.hub:
-            TelemetryStore.create(connection)
+            create_tables(connection, datetime.now(UTC).replace(tzinfo=None))
         else:
             files = create_views(connection, arguments.data)
             load_tables(connection, files, arguments.memory_bytes)
             tables = tuple(file.stem for file in files)
-        for extension in EXTENSIONS:
-            for macro in extension.macros:
-                connection.execute(macro)
-        lock_database(connection, memory_bytes=arguments.memory_bytes, threads=arguments.threads, files=files)
+        create_sql_objects(connection)
+        restrict_database(connection, memory_bytes=arguments.memory_bytes, threads=arguments.threads, files=files)
         yield connection, tables
     finally:
         _close_database(connection)
@@ -139,7 +145,7 @@ def _open_listener(port: int) -> Iterator[socket.socket]:
 
 
 class _EndpointServer(uvicorn.Server):
-    """uvicorn server that prints its address to standard output when it accepts requests."""
+    """uvicorn server that prints ``ready URL`` when it accepts requests, so that a parent process can wait."""
 
     def __init__(self, application: Application, listener: socket.socket) -> None:
         super().__init__(
@@ -162,7 +168,7 @@ class _EndpointServer(uvicorn.Server):
 
 
 def _exit_with_input(server: uvicorn.Server) -> None:
-    """Wait for the end of standard input, then shut the server down; end the process if this takes too long."""
+    """Wait for the end of standard input, then shut the server down; kill the process if this takes too long."""
     # Not sys.stdin: this thread would hold its lock, which breaks the shutdown of the interpreter.
     while os.read(0, 4096):
         pass
@@ -177,10 +183,10 @@ _PACKAGE_LOGGER = logging.getLogger("emulators.kusto")
 
 
 def main() -> None:
-    """Parse the command line and run the emulator."""
+    """Parse the command line and run the emulator until it is stopped."""
     arguments = _parse_arguments()
     level = os.environ.get("LOG_LEVEL") or "INFO"
-    configure(level)
+    configure_json_logs(level)
     _PACKAGE_LOGGER.setLevel(level)
     code = 0
     try:
@@ -205,11 +211,25 @@ def _parse_arguments() -> Arguments:
     parser.add_argument("--port", type=int, default=8088, help="port on 127.0.0.1; 0 selects a free one")
     parser.add_argument("--database", default="Telemetry", help="name of the database")
     parser.add_argument("--hub", type=Path, help="file of the event hub to ingest into the table Telemetry")
+    retention_help = "days after their ingestion at which rows from the hub are deleted; default: never"
+    parser.add_argument("--retention-days", type=_parse_days, metavar="N", dest="retention", help=retention_help)
+    files_help = "folder of the Parquet files that the command .ingest may add to the table Telemetry"
+    parser.add_argument("--files", type=Path, help=files_help)
     parser.add_argument("--exit-with-parent", action="store_true", help="exit at the end of standard input")
     memory_help = "memory limit of the query engine"
     parser.add_argument("--memory-limit", type=_parse_size, default="1GB", dest="memory_bytes", help=memory_help)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads of the query engine")
     return Arguments(**vars(parser.parse_args()))
+
+
+def _parse_days(text: str) -> timedelta:
+    try:
+        days = float(text)
+    except ValueError:
+        days = 0
+    if not 0 < days <= _MAX_DAYS:
+        raise argparse.ArgumentTypeError(f"must be a number of days above 0 and at most {_MAX_DAYS}")
+    return timedelta(days=days)
 
 
 def _parse_size(text: str) -> int:

@@ -1,7 +1,7 @@
-"""Checks that reject a query before it reaches DuckDB.
+"""Checks that reject a KQL query before DuckDB receives its SQL.
 
-They reject unknown tables, constructs that the translator library translates incorrectly, expressions whose SQL would
-take DuckDB too long to bind, and SQL that is too long.
+The checks reject unknown tables, constructs that the translator library translates incorrectly, expressions whose SQL
+would take DuckDB too long to bind, and SQL that is too long.
 """
 
 import dataclasses
@@ -30,9 +30,9 @@ _PERMITTED_SOURCES = (
 
 
 def check_sources(query: ir.Query, tables: Collection[str]) -> None:
-    """Check that a query reads only ``tables`` and the names of its ``let`` statements; names are case-sensitive.
+    """Check that a query reads only ``tables`` and the tables of its ``let`` statements; names are case-sensitive.
 
-    Without this check DuckDB would also resolve names of catalog views, Python objects and files.
+    Without this check DuckDB would also read catalog views, Python objects and files by their names.
 
     Raises:
         QueryError: the name of a table is unknown or refers to another database or cluster.
@@ -41,9 +41,9 @@ def check_sources(query: ir.Query, tables: Collection[str]) -> None:
 
 
 class _SourceCheck:
-    """Traversal of a query that checks its tables.
+    """Traversal of a query that checks the names of tables.
 
-    ``let`` statements that refer to each other form a graph. Each node is therefore visited only once per scope.
+    ``let`` statements can refer to each other, so that nodes are shared; each node is visited only once per scope.
     """
 
     def __init__(self, tables: frozenset[str]) -> None:
@@ -100,10 +100,10 @@ MAX_DOUBLINGS = 12
 
 
 def check_nesting(query: ir.Query) -> None:
-    """Reject expressions that DuckDB would bind more than a few thousand times.
+    """Reject nested expressions that would take DuckDB too long to bind.
 
-    DuckDB binds some expressions twice at each level of nesting, and binding cannot be interrupted. A hundred bytes of
-    KQL could block a thread for years.
+    DuckDB binds some expressions twice at each level of nesting, and binding cannot be interrupted, so that a hundred
+    bytes of KQL could block a thread for years.
 
     Raises:
         QueryError: the expressions are nested too deeply.
@@ -112,14 +112,14 @@ def check_nesting(query: ir.Query) -> None:
     stack: list[Any] = [query]
     while stack:
         node = stack[-1]
-        waiting = [each for each in _find_parts(node) if id(each) not in doublings]
+        waiting = [each for each in _find_child_nodes(node) if id(each) not in doublings]
         if waiting and id(node) not in doublings:
             doublings[id(node)] = 0  # visited; a reference back to this node finds the value
             stack.extend(waiting)
             continue
         stack.pop()
         doublings[id(node)] = _count_doublings(node) + max(
-            (doublings[id(each)] for each in _find_parts(node)), default=0
+            (doublings[id(each)] for each in _find_child_nodes(node)), default=0
         )
         if doublings[id(node)] > MAX_DOUBLINGS:
             raise too_complex_error("the query is nested too deeply")
@@ -136,7 +136,7 @@ def _count_doublings(node: Any) -> int:
     return 0
 
 
-def _find_parts(node: Any) -> list[Any]:
+def _find_child_nodes(node: Any) -> list[Any]:
     values = node if isinstance(node, list | tuple) else [getattr(node, each.name) for each in dataclasses.fields(node)]
     return [each for each in values if isinstance(each, list | tuple) or _is_node(each)]
 
@@ -149,39 +149,39 @@ _SHOWN = 60
 _SETTABLE = frozenset({"materialized_view_shuffle_query"})
 """Request properties that a ``set`` statement may change; the emulator rejects all others.
 
-The translator library would ignore them, even those that lift a restriction.
+The translator library would ignore the other properties, even those that lift a restriction.
 """
 _MAX_REPETITIONS = 1024
-"""Limit of strrep() in Data Explorer; the translator library has none."""
+"""Maximum number of repetitions in strrep() in Data Explorer; the translator library has no limit."""
 
 
-def check_meaning(query: ir.Query) -> None:
-    """Reject a query with a construct that the translator library is known to translate incorrectly.
+def check_mistranslated_constructs(query: ir.Query) -> None:
+    """Reject constructs that the translator library is known to translate incorrectly.
 
     Raises:
-        QueryError: the query contains such a construct; the message names it.
+        QueryError: the query contains such a construct; the message names the construct.
     """
     for node in _iterate_nodes(query):
         if isinstance(node, ir.FunctionCall):
-            _check_call(node.name.lower(), node.args)
+            _check_repetitions(node.name.lower(), node.args)
         elif isinstance(node, ir.Where) and isinstance(node.predicate, ir.Literal):
             _check_predicate(node.predicate)
         elif isinstance(node, ir.DataTable):
             _check_decimals(node)
 
 
-def _check_call(name: str, arguments: Sequence[ir.Expr]) -> None:
-    if name == "strrep" and len(arguments) > 1 and not _is_small(arguments[1]):
+def _check_repetitions(name: str, arguments: Sequence[ir.Expr]) -> None:
+    if name == "strrep" and len(arguments) > 1 and not _is_small_literal(arguments[1]):
         raise unsupported_error("strrep() without a literal multiplier of at most 1024")
 
 
-def _is_small(expression: ir.Expr) -> bool:
+def _is_small_literal(expression: ir.Expr) -> bool:
     value = expression.value if isinstance(expression, ir.Literal) else None
     return isinstance(value, int) and value <= _MAX_REPETITIONS
 
 
 def _check_predicate(predicate: ir.Literal) -> None:
-    """Reject literals other than true, false and null: ``where a = 1`` assigns the name ``a`` and compares nothing."""
+    """Reject a predicate that is a non-boolean literal, as in ``where a = 1``, which gives the literal 1 the name a."""
     if predicate.kind not in ("bool", "null"):
         raise semantic_error(
             f"'where' operator: a predicate of type bool is expected, not {predicate.kind}", inner="SEM0001"
@@ -204,7 +204,7 @@ def check_tokens(tokens: Sequence[Token]) -> None:
     precision, and ``set`` statements, which the library ignores.
 
     Args:
-        tokens: the tokens in order, without comments and white space.
+        tokens: the tokens of the text in order, without comments and white space.
 
     Raises:
         QueryError: the query contains such a construct; the message has its name and position.
@@ -213,10 +213,10 @@ def check_tokens(tokens: Sequence[Token]) -> None:
         check = _LITERALS.get(token.type)
         if check is not None:
             check(token.text, (token.line, token.column + 1))
-    _check_settings(tokens)
+    _check_set_statements(tokens)
 
 
-def _check_settings(tokens: Sequence[Token]) -> None:
+def _check_set_statements(tokens: Sequence[Token]) -> None:
     begins = True
     for token, following in pairwise(tokens):
         if begins and token.type == KqlLexer.SET and following.text.lower() not in _SETTABLE:
@@ -250,7 +250,7 @@ _LITERALS: Mapping[int, Callable[[str, tuple[int, int]], None]] = {
 
 
 def _iterate_nodes(root: Any) -> Iterator[Any]:
-    """Yield every node of a query once; nodes are shared, so a simple traversal could take exponential time."""
+    """Yield each node of a query once; nodes are shared, so that a simple traversal could take exponential time."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:
@@ -266,11 +266,11 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
 MAX_SQL_CHARACTERS = 1_000_000
 
 
-def check_length(sql: str) -> None:
-    """Check that rendered SQL is not too long.
+def check_sql_length(sql: str) -> None:
+    """Check that the SQL of an expression or query is not too long.
 
-    The translator library copies an argument into the SQL as often as the function's template contains it. Nested calls
-    can expand 150 bytes of KQL to gigabytes of SQL, so the length is checked after every expression.
+    The translator library copies an argument into the SQL as often as the template of a function contains it. Nested
+    calls can expand 150 bytes of KQL to gigabytes of SQL, so the length is checked after every expression.
 
     Raises:
         QueryError: the SQL is too long.
@@ -279,15 +279,15 @@ def check_length(sql: str) -> None:
         raise too_complex_error("the query is too complex; its translation is too long")
 
 
-def limit_expansion() -> None:
-    """Patch the translator library of this process to check the length of the SQL of every expression."""
+def limit_sql_length() -> None:
+    """Patch the translator library in this process so that it checks the length of the SQL after every expression."""
     translate.render_expr = _add_length_check(translate.render_expr)
 
 
 def _add_length_check(render: Callable[..., str]) -> Callable[..., str]:
     def render_and_check(*args: Any) -> str:
         sql = render(*args)
-        check_length(sql)
+        check_sql_length(sql)
         return sql
 
     return render_and_check

@@ -20,7 +20,7 @@ def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duck
 
     Args:
         path: the database file, created if it does not exist; None for an in-memory database.
-        lock_wait_seconds: time to wait for another process to release the file.
+        lock_wait_seconds: maximum time to wait until another process closes the file.
 
     Raises:
         duckdb.IOException: the file is still locked after the wait, or cannot be opened.
@@ -43,16 +43,16 @@ def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duck
             time.sleep(_RETRY_SECONDS)
 
 
-def lock_database(
+def restrict_database(
     connection: duckdb.DuckDBPyConnection, *, memory_bytes: int, threads: int, files: Sequence[Path]
 ) -> None:
-    """Forbid access to files, network, extensions and settings, irreversibly, for this connection and all its cursors.
+    """Forbid access to files, network, extensions and settings for a connection and its cursors; irreversible.
 
     Args:
         connection: connection to the database.
         memory_bytes: memory limit of DuckDB's buffers.
         threads: number of threads that DuckDB uses.
-        files: files that remain readable, because views of the database read them.
+        files: files that SQL may still read, because views of the database read them.
     """
     allowed = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
     for name, value in (
@@ -71,10 +71,10 @@ def lock_database(
 
 
 def limit_memory(memory_bytes: int) -> None:
-    """Limit the memory of this process.
+    """Limit the memory of this process, so that a huge value fails only its own query.
 
     DuckDB's own limit does not include single values, such as a text of several gigabytes. With the limit of the
-    process, the allocation of such a value fails, and only its query fails.
+    process, the allocation of such a value fails, and only the query that creates the value fails.
 
     Args:
         memory_bytes: memory limit of DuckDB's buffers; 2 GiB are added for everything else, including thread stacks.
@@ -87,7 +87,7 @@ def abort_process(reason: object) -> None:
     """End this process immediately after a fault that only a restart can repair.
 
     Args:
-        reason: description of the fault for the log, for example that DuckDB has invalidated the database.
+        reason: description of the fault or the exception, for the log.
     """
     _LOGGER.critical("the process ends: %s", reason)
     os._exit(_EXIT_STATUS)

@@ -1,7 +1,4 @@
-"""HTTP interface of the emulator: the routes that the clients of Data Explorer call, health and statistics.
-
-The module depends on the query engine but not on the process, so that the protocol can be read by itself.
-"""
+"""HTTP interface of the Data Explorer emulator: queries, ``.ingest`` commands, health and statistics."""
 
 import asyncio
 import logging
@@ -22,6 +19,7 @@ from emulators.kusto.errors import (
     unknown_database_error,
 )
 from emulators.kusto.frames import ResultOrigin, render_data_set, render_error_document, render_failed_data_set
+from emulators.kusto.ingestion import FileIngestion
 from emulators.kusto.monitoring import EndpointMonitor
 from emulators.kusto.options import RequestOptions, read_options
 
@@ -41,28 +39,32 @@ _CLOUD = {
         "FirstPartyAuthorityUrl": "https://login.microsoftonline.com/f8cdef31-a31e-4b4a-93e4-5f571e91255a",
     }
 }
-"""Metadata of the public cloud. Clients read it before they request a token; the emulator ignores the token."""
+"""Metadata of the public cloud, which clients read before they request a token; the emulator ignores the token."""
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class _CallerDisconnectedError(Exception):
-    """The caller has disconnected."""
+    """The caller disconnected before its request was answered."""
 
 
 class Application:
-    """ASGI application of the emulator.
+    """ASGI application of the Data Explorer emulator.
 
     Args:
         engine: runs the queries.
-        database: name of the only database; requests without a database use it, too.
+        database: name of the only database, which a request may omit.
         monitor: provides health and statistics.
+        ingestion: executes ``.ingest`` commands; None to reject all commands.
     """
 
-    def __init__(self, engine: Engine, database: str, monitor: EndpointMonitor) -> None:
+    def __init__(
+        self, engine: Engine, database: str, monitor: EndpointMonitor, ingestion: FileIngestion | None = None
+    ) -> None:
         self._engine = engine
         self._database = database
         self._monitor = monitor
+        self._ingestion = ingestion
         self._results = QueryResultsCache()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,7 +75,7 @@ class Application:
         request_id = headers.get("x-ms-client-request-id", str(uuid.uuid4()))[:200]
         try:
             _reject_browsers(headers)
-            status, body = await self._route(f"{scope['method']} {scope['path']}", receive, request_id)
+            status, body = await self._route_request(f"{scope['method']} {scope['path']}", receive, request_id)
         except QueryError as error:
             status = error.status
             render = render_failed_data_set if error.partial else render_error_document
@@ -86,12 +88,12 @@ class Application:
             status, body = 500, render_error_document(internal_error(), request_id)
         await _send_reply(send, status, body, request_id)
 
-    async def _route(self, route: str, receive: Receive, request_id: str) -> tuple[int, bytes]:
+    async def _route_request(self, route: str, receive: Receive, request_id: str) -> tuple[int, bytes]:
         match route:
             case "POST /v2/rest/query":
                 return 200, await self._handle_query(receive, request_id)
             case "POST /v1/rest/mgmt":
-                raise not_read_only_error()
+                return 200, await self._handle_command(receive)
             case "GET /v1/rest/auth/metadata":
                 return 200, orjson.dumps(_CLOUD)
             case "GET /healthz":
@@ -110,24 +112,32 @@ class Application:
         request = _parse_object(await _read_body(receive))
         text, database = request.get("csl"), request.get("db")
         if not isinstance(text, str):
-            raise bad_request_error("member csl must be a string with the text of the query")
+            raise bad_request_error("property `csl` of the request must be a string with the text of the query")
         if database not in (None, "", self._database):
             raise unknown_database_error(str(database))
         properties = _parse_properties(request.get("properties"))
-        options = read_options(_get_object(properties, "Options"))
-        return await self._run_query(receive, text, _get_object(properties, "Parameters"), options, request_id)
+        options = read_options(_get_object_property(properties, "Options"))
+        return await self._run_query(receive, text, _get_object_property(properties, "Parameters"), options, request_id)
+
+    async def _handle_command(self, receive: Receive) -> bytes:
+        request = _parse_object(await _read_body(receive))
+        text = request.get("csl")
+        if self._ingestion is None or not isinstance(text, str):
+            raise not_read_only_error()
+        # A command is not cancelled if the caller disconnects: its rows are ingested completely or not at all.
+        return await asyncio.shield(asyncio.to_thread(self._ingestion.execute, text))
 
     async def _run_query(
         self, receive: Receive, text: str, parameters: Mapping[str, Any], options: RequestOptions, request_id: str
     ) -> bytes:
-        """Run a query and return its result as frames, or a cached result if the request accepts its age."""
+        """Run a query, or use a cached result of an age that the request accepts; return the result as JSON frames."""
         origin = ResultOrigin(request_id, datetime.now(UTC))
         key = self._results.create_key(text, parameters, options) if options.cached_seconds else None
         if key is not None and not options.refresh_cache:
             cached = self._results.find(key, timedelta(seconds=options.cached_seconds))
             if cached is not None:
                 return render_data_set(cached.result, request_id, cached.origin)
-        running = self._engine.query(text, parameters, options)
+        running = self._engine.run_query(text, parameters, options)
         result = await _cancel_on_disconnect(receive, asyncio.ensure_future(running))
         if key is not None:
             self._results.store(key, CachedQueryResult(result, origin))
@@ -135,11 +145,14 @@ class Application:
 
 
 def _reject_browsers(headers: Mapping[str, str]) -> None:
-    """Reject requests from web pages, including pages whose host name resolves to 127.0.0.1 (DNS rebinding)."""
+    """Reject requests of web pages, also of a page whose host name resolves to 127.0.0.1 (DNS rebinding)."""
     host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
     if host not in _HOSTS or "origin" in headers:
         raise QueryError(
-            status=403, code="Forbidden", type_name="KustoRequestDeniedException", message="Browsers are not allowed."
+            status=403,
+            code="Forbidden",
+            type_name="KustoRequestDeniedException",
+            message="Requests of web pages are not allowed; send the request from a program.",
         )
 
 
@@ -181,30 +194,30 @@ def _parse_object(body: bytes) -> Mapping[str, Any]:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise bad_request_error("the body must be JSON") from None
+        raise bad_request_error("the body of the request must be valid JSON") from None
     if not isinstance(document, dict):
-        raise bad_request_error("the body must be a JSON object")
+        raise bad_request_error("the body of the request must be a JSON object")
     return document
 
 
 def _parse_properties(value: Any) -> Mapping[str, Any]:
-    """Parse the request properties, which clients send as JSON text in a string of the JSON body."""
+    """Parse the request properties, which clients send as a string with JSON text inside the JSON body."""
     if value in (None, ""):
         return {}
     if isinstance(value, str):
         return _parse_object(value.encode("utf-8", "replace"))
     if isinstance(value, dict):
         return value
-    raise bad_request_error("properties must be a JSON object")
+    raise bad_request_error("property `properties` of the request must be a JSON object")
 
 
-def _get_object(properties: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_object_property(properties: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = properties.get(name)
     if value is None:
         return {}
     if isinstance(value, dict):
         return value
-    raise bad_request_error(f"properties.{name} must be a JSON object")
+    raise bad_request_error(f"property `properties.{name}` of the request must be a JSON object")
 
 
 async def _send_reply(send: Send, status: int, body: bytes, request_id: str) -> None:

@@ -1,7 +1,8 @@
-"""Table ``Telemetry``, the offsets of the hub, the keys of recent messages, and the rejected events.
+"""Writes to the DuckDB file: table ``Telemetry``, offsets of the event hub, keys of recent messages, rejected events.
 
-The table contains one row for each normalised telemetry message (impulse). One transaction changes the row, the offset
-and the key, so that after a crash at any point each message of the hub is in the table exactly once.
+The table contains one row for each telemetry event (impulse). A key is a hash that detects repeated messages. One
+transaction stores rows, offset and keys, so that after a crash at any point each event of the hub is in the table
+exactly once.
 """
 
 import hashlib
@@ -17,35 +18,21 @@ import duckdb
 import orjson
 import pyarrow as pa
 
+from emulators.kusto.schema import COLUMN_LIST, COLUMNS, RAW_TABLE
 from shared.timestamps import parse_rfc3339
 
-TABLE = "Telemetry"
-COLUMNS = ("Timestamp", "ConnectionLookup", "SurfaceLookups", "DeviceId", "MessageId", "Payload")
 SEEN_FOR = timedelta(hours=24)
 """A message that is repeated within this time after its first arrival is a duplicate."""
 MAX_REJECTED_EVENTS = 10_000
+MAX_DELETED_ROWS = 500_000
+"""Maximum number of rows that one transaction deletes, so that ingestion waits only for a fraction of a second."""
 
 _SOURCE = "DataConnection"
 _UNROUTED = "_unrouted"
-"""Connection of impulses that belong to no data connection; the table does not contain them."""
+"""Name of the connection in telemetry events that belong to no data connection; the table omits these events."""
 _KEY = struct.Struct(">QQ")
 _BEYOND_64_BIT = re.compile(rb"-\d{19}|\d{20}")
-"""Matches every integer outside 64 bits; orjson would silently read it as a double."""
-
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS "{TABLE}" (
-    "Timestamp" TIMESTAMP, "ConnectionLookup" VARCHAR, "SurfaceLookups" JSON, "DeviceId" VARCHAR,
-    "MessageId" VARCHAR, "Payload" JSON
-);
-CREATE SCHEMA IF NOT EXISTS ingest;
-CREATE TABLE IF NOT EXISTS ingest.offsets (
-    hub_partition VARCHAR PRIMARY KEY, sequence BIGINT NOT NULL, newest TIMESTAMP NOT NULL
-);
-CREATE TABLE IF NOT EXISTS ingest.seen (high UBIGINT, low UBIGINT, first_seen TIMESTAMP);
-CREATE TABLE IF NOT EXISTS ingest.set_aside (
-    hub_partition VARCHAR, sequence BIGINT, reason VARCHAR, body BLOB, noticed TIMESTAMP
-);
-"""
+"""Matches every integer of more than 64 bits, which orjson would silently parse as a double."""
 
 _ROWS = pa.schema(
     [
@@ -63,10 +50,10 @@ _ROWS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class TelemetryRow:
-    """Row of the table ``Telemetry``: one normalised message (impulse).
+    """Row of the table ``Telemetry``: one telemetry event (impulse).
 
     Attributes:
-        key: 128-bit hash of connection and message id, as two integers of 64 bits.
+        key: 128-bit hash of connection and message id, which detects duplicates, as two integers of 64 bits.
         values: cells in the order of ``COLUMNS``; times are naive UTC datetimes, dynamic values are JSON text.
     """
 
@@ -76,11 +63,11 @@ class TelemetryRow:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Progress of ingestion in one partition of the hub.
+    """Progress of ingestion in one partition of the event hub.
 
     Attributes:
         sequence: sequence number of the last event that was processed.
-        newest: latest enqueued time of the processed events, a naive UTC datetime.
+        newest: latest time at which the hub stored one of these events, a naive UTC datetime.
     """
 
     sequence: int
@@ -89,7 +76,7 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class RejectedEvent:
-    """Event of the hub that is not a valid impulse, with the reason."""
+    """Event of the hub that is not a valid telemetry event (impulse), and the reason."""
 
     sequence: int
     reason: str
@@ -97,7 +84,7 @@ class RejectedEvent:
 
 
 class TelemetryStore:
-    """Writes the table ``Telemetry``, offsets, keys and rejected events. Not thread-safe.
+    """Writes the table ``Telemetry``, offsets of the event hub, keys of messages and rejected events; not thread-safe.
 
     Args:
         connection: connection to the database that queries read; no other object may use this connection.
@@ -106,13 +93,8 @@ class TelemetryStore:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
 
-    @staticmethod
-    def create(connection: duckdb.DuckDBPyConnection) -> None:
-        """Create the tables if they do not exist."""
-        connection.execute(_SCHEMA)
-
     def read_offsets(self) -> Mapping[str, Offset]:
-        """Return the stored offset of each partition of the hub, by name."""
+        """Return the stored offset of each partition of the event hub, by name of the partition."""
         rows = self._connection.execute("SELECT hub_partition, sequence, newest FROM ingest.offsets").fetchall()
         return {partition: Offset(sequence, newest) for partition, sequence, newest in rows}
 
@@ -124,13 +106,13 @@ class TelemetryStore:
         rejected: Sequence[RejectedEvent],
         now: datetime,
     ) -> int:
-        """Insert the rows that are not duplicates and store the partition's offset, in one transaction.
+        """Insert rows that are not duplicates, and store the offset of their partition, in one transaction.
 
         Args:
-            partition: the partition of the hub.
-            offset: the offset after these events.
-            rows: rows to insert; their keys must differ.
-            rejected: events that are not valid impulses.
+            partition: name of the partition of the event hub.
+            offset: new offset of the partition, after these events.
+            rows: rows to insert; all keys must differ.
+            rejected: events that are not valid telemetry events.
             now: the current time, a naive UTC datetime.
 
         Returns:
@@ -149,14 +131,56 @@ class TelemetryStore:
             raise
         return added
 
+    def ingest(self, tag: str, rows: pa.RecordBatchReader, now: datetime) -> bool:
+        """Insert the rows of a file in one transaction, unless rows with the same tag were inserted before.
+
+        Args:
+            tag: text that identifies the rows.
+            rows: rows of the file, with the columns ``COLUMNS``.
+            now: the current time, a naive UTC datetime.
+
+        Returns:
+            False if rows with this tag were inserted before.
+        """
+        self._connection.begin()
+        try:
+            found = self._connection.execute("SELECT 1 FROM ingest.tags WHERE tag = ?", [tag]).fetchone()
+            if found is None:
+                self._connection.register("ingested", rows)
+                names = ", ".join(
+                    "(\"Timestamp\" AT TIME ZONE 'UTC')" if name == "Timestamp" else f'"{name}"' for name in COLUMNS
+                )
+                insertion = f'INSERT INTO "{RAW_TABLE}" ({COLUMN_LIST}, "IngestedAt") SELECT {names}, ? FROM ingested'  # noqa: S608  constants
+                self._connection.execute(insertion, [now])
+                self._connection.execute("INSERT INTO ingest.tags VALUES (?, ?)", [tag, now])
+                self._connection.unregister("ingested")
+            self._connection.commit()
+        except BaseException:
+            self._connection.rollback()
+            raise
+        return found is None
+
     def trim(self, now: datetime) -> None:
-        """Delete expired keys of messages, and the oldest rejected events beyond ``MAX_REJECTED_EVENTS``."""
+        """Delete expired keys, which detect repeated messages, and the oldest rejected events if there are too many."""
         self._connection.execute("DELETE FROM ingest.seen WHERE first_seen < ?", [now - SEEN_FOR])
         self._connection.execute(
             "DELETE FROM ingest.set_aside WHERE rowid NOT IN "
             "(SELECT rowid FROM ingest.set_aside ORDER BY noticed DESC LIMIT ?)",
             [MAX_REJECTED_EVENTS],
         )
+
+    def delete_expired(self, ingested_before: datetime) -> int:
+        """Delete rows that were ingested before a time, at most ``MAX_DELETED_ROWS``; return the number deleted.
+
+        Args:
+            ingested_before: a naive UTC datetime.
+        """
+        deleted = self._connection.execute(
+            f'DELETE FROM "{RAW_TABLE}" WHERE rowid IN '  # noqa: S608  constants
+            f'(SELECT rowid FROM "{RAW_TABLE}" WHERE "IngestedAt" < ? LIMIT {MAX_DELETED_ROWS})',
+            [ingested_before],
+        ).fetchone()
+        return int(deleted[0]) if deleted else 0
 
     def _insert_rows(self, rows: Sequence[TelemetryRow], now: datetime) -> int:
         self._connection.register("arrived", _to_arrow(rows))
@@ -171,8 +195,8 @@ class TelemetryStore:
             if copies:
                 rows = [row for row in rows if row.key not in copies]
                 self._connection.register("arrived", _to_arrow(rows))
-            names = ", ".join(f'"{name}"' for name in COLUMNS)
-            self._connection.execute(f'INSERT INTO "{TABLE}" SELECT {names} FROM arrived')  # noqa: S608  constants
+            insertion = f'INSERT INTO "{RAW_TABLE}" ({COLUMN_LIST}, "IngestedAt") SELECT {COLUMN_LIST}, ? FROM arrived'  # noqa: S608  constants
+            self._connection.execute(insertion, [now])
             self._connection.execute("INSERT INTO ingest.seen SELECT high, low, ? FROM arrived", [now])
         finally:
             self._connection.unregister("arrived")
@@ -194,10 +218,10 @@ def _to_arrow(rows: Sequence[TelemetryRow]) -> pa.Table:
 
 
 def row_from_impulse(body: bytes) -> TelemetryRow | None:
-    """Convert the JSON text of an impulse to a row; return None if the impulse belongs to no data connection.
+    """Convert the JSON text of a telemetry event (impulse) to a row; return None if it belongs to no data connection.
 
     Raises:
-        ValueError: the text is not a JSON document with the members of an impulse.
+        ValueError: the text is not a JSON object with the properties of a telemetry event.
     """
     impulse = _require_object(_parse_json(body), "impulse")
     metadata = _require_object(impulse.get("Metadata"), "Metadata")
@@ -226,11 +250,11 @@ def _hash_key(connection: str, message_id: str) -> tuple[int, int]:
 
 
 def _parse_json(text: bytes) -> Any:
-    """Parse JSON text; integers of any size retain all digits."""
+    """Parse JSON text without a loss of digits in large integers."""
     if _BEYOND_64_BIT.search(text) is None:
         return orjson.loads(text)
     try:
-        value = json.loads(text, parse_constant=_reject_constant)
+        value = json.loads(text, parse_constant=_reject_json_constant)
         _to_json(value)
     except RecursionError:
         raise ValueError("the JSON text is nested too deeply") from None
@@ -246,8 +270,8 @@ def _to_json(value: Any) -> str:
     return text
 
 
-def _reject_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+def _reject_json_constant(constant: str) -> NoReturn:
+    raise ValueError(f"the constant {constant} is not valid JSON")
 
 
 def _require_object(value: Any, name: str) -> dict[str, Any]:

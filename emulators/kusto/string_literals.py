@@ -27,7 +27,7 @@ _WHOLE_OCTAL = 3
 
 
 class UnreadableLiteralError(ValueError):
-    """String literal that is malformed or ambiguous; the message contains the reason."""
+    """A string literal is malformed or ambiguous; the message contains the reason."""
 
 
 def parse_string_literal(text: str) -> str:
@@ -38,15 +38,15 @@ def parse_string_literal(text: str) -> str:
     """
     form = _FORM.fullmatch(text)
     if form is None:
-        raise UnreadableLiteralError("the quotes do not match")
+        raise UnreadableLiteralError("the opening and closing quotes differ")
     if form["fence"]:
         return form["lines"]
     if form["doubled"]:
         return form["verbatim"].replace(form["doubled"] * 2, form["doubled"])
-    return _unescape(form["escaped"])
+    return _unescape_text(form["escaped"])
 
 
-def _unescape(body: str) -> str:
+def _unescape_text(body: str) -> str:
     if "\\" not in body:
         return body
     text = _ESCAPE.sub(_decode_escape, body)
@@ -60,7 +60,7 @@ def _unescape(body: str) -> str:
 def _decode_escape(escape: re.Match[str]) -> str:
     for group in ("x", "u", "U"):
         if escape[group] is not None:
-            return _decode_number(int(escape[group], 16), escape[0])
+            return _decode_code_point(int(escape[group], 16), escape[0])
     if escape["octal"] is not None:
         return _decode_octal(escape)
     plain = escape["plain"] or ""
@@ -69,9 +69,9 @@ def _decode_escape(escape: re.Match[str]) -> str:
     return _PLAIN[plain]
 
 
-def _decode_number(number: int, escape: str) -> str:
+def _decode_code_point(code_point: int, escape: str) -> str:
     try:
-        character = chr(number)
+        character = chr(code_point)
     except (ValueError, OverflowError):
         character = "\ud800"
     if escape[1] == "U" and "\ud800" <= character <= "\udfff":

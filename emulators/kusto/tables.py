@@ -1,4 +1,4 @@
-"""Tables that are read from a folder of Parquet files; each file is a table with the name of the file."""
+"""Tables of the emulator from a folder of Parquet files; each file becomes a table with the name of the file."""
 
 import logging
 import re
@@ -9,17 +9,17 @@ import duckdb
 
 FINITE_OR_INFINITE = "DOUBLE WITHOUT NAN"
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ .-]*[A-Za-z0-9_])?")
-"""Table names of Data Explorer; names with other characters than letters, digits and ``_`` are written ``['...']``."""
+"""Valid table names of Data Explorer; with characters other than letters, digits and ``_`` only as ``['...']``."""
 _LOGGER = logging.getLogger(__name__)
 _SAMPLE_ROWS = 1000
 
 
 class UnusableFolderError(Exception):
-    """Data folder that cannot be served; the message contains the reason."""
+    """The data folder cannot be served; the message contains the reason."""
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
-    """Create a view over each ``*.parquet`` file of a folder and return the files.
+    """Create a DuckDB view for each ``*.parquet`` file of a folder and return the files.
 
     A text column becomes ``dynamic`` if all its values are JSON objects or arrays. Timestamps with a time zone are
     converted to UTC. A file whose name is not a valid table name is skipped with a warning in the log.
@@ -33,7 +33,9 @@ def create_views(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
     seen: dict[str, Path] = {}
     for file in files:
         if file.stem.casefold() in seen:
-            raise UnusableFolderError(f"{file.name} and {seen[file.stem.casefold()].name} differ only in case")
+            raise UnusableFolderError(
+                f"{file.name} and {seen[file.stem.casefold()].name} differ only in letter case; rename one of the files"
+            )
         seen[file.stem.casefold()] = file
         _create_view(connection, file)
     return [file.resolve() for file in files]
@@ -49,19 +51,19 @@ def _has_table_name(file: Path) -> bool:
 
 
 def read_table_columns(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Return the column names of each table, in order."""
-    return {table: [name for name, _ in _describe(connection, _quote(table))] for table in tables}
+    """Return the names of the columns of each table, in the order of the table; keys are table names."""
+    return {table: [name for name, _ in _describe_columns(connection, _quote_identifier(table))] for table in tables}
 
 
 def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, str]:
-    """Return DuckDB's type of each column that has the same type in all tables, by column name.
+    """Return the DuckDB type by column name, for columns that have the same type in all tables.
 
-    A column of reals in an in-memory table that contains no NaN has the type ``FINITE_OR_INFINITE``. Its values can be
-    sorted with simpler SQL.
+    A DOUBLE column in memory that contains no NaN has the type ``FINITE_OR_INFINITE``, because simpler SQL can sort its
+    values.
     """
     types: dict[str, set[str]] = {}
     for table in tables:
-        columns = _describe(connection, _quote(table))
+        columns = _describe_columns(connection, _quote_identifier(table))
         plain = _find_columns_without_nan(connection, table, [name for name, kind in columns if kind == "DOUBLE"])
         for name, kind in columns:
             types.setdefault(name, set()).add(FINITE_OR_INFINITE if name in plain else kind)
@@ -72,32 +74,32 @@ def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[st
 
 
 def _find_columns_without_nan(connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> set[str]:
-    """Return the columns that contain no NaN, if the table is in memory; tables in files may change, so none."""
+    """Return the columns that contain no NaN if the table is in memory; return none for a file, which may change."""
     query = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?"
     if not columns or connection.execute(query, [LOADED, table]).fetchone() is None:
         return set()
-    tests = ", ".join(f"coalesce(bool_or(isnan({_quote(name)})), false)" for name in columns)
-    found = connection.execute(f"SELECT {tests} FROM {_quote(table)}").fetchone() or ()  # noqa: S608  quoted names
+    tests = ", ".join(f"coalesce(bool_or(isnan({_quote_identifier(name)})), false)" for name in columns)
+    found = connection.execute(f"SELECT {tests} FROM {_quote_identifier(table)}").fetchone() or ()  # noqa: S608  quoted names
     return {name for name, has_nan in zip(columns, found, strict=True) if not has_nan}
 
 
 def _create_view(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
     source = "read_parquet('" + str(file.resolve()).replace("'", "''") + "')"
-    description = _describe(connection, source)
+    description = _describe_columns(connection, source)
     texts = [name for name, kind in description if kind == "VARCHAR"]
     dynamics = _find_json_columns(connection, source, texts)
-    casts = [f"CAST({_quote(name)} AS JSON) AS {_quote(name)}" for name in dynamics]
+    casts = [f"CAST({_quote_identifier(name)} AS JSON) AS {_quote_identifier(name)}" for name in dynamics]
     casts += [
-        f"({_quote(name)} AT TIME ZONE 'UTC') AS {_quote(name)}"
+        f"({_quote_identifier(name)} AT TIME ZONE 'UTC') AS {_quote_identifier(name)}"
         for name, kind in description
         if kind == "TIMESTAMP WITH TIME ZONE"
     ]
     replaced = f" REPLACE ({', '.join(casts)})" if casts else ""
-    view = f"CREATE VIEW {_quote(file.stem)} AS SELECT *{replaced} FROM {source}"  # noqa: S608  names are checked, quoted
+    view = f"CREATE VIEW {_quote_identifier(file.stem)} AS SELECT *{replaced} FROM {source}"  # noqa: S608  names are checked, quoted
     connection.execute(view)
 
 
-def _describe(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
+def _describe_columns(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
     query = f"DESCRIBE SELECT * FROM {source}"  # noqa: S608  the caller quotes
     return [(row[0], row[1]) for row in connection.execute(query).fetchall()]
 
@@ -105,7 +107,7 @@ def _describe(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[
 def _find_json_columns(connection: duckdb.DuckDBPyConnection, source: str, texts: Sequence[str]) -> list[str]:
     """Return the text columns that contain only JSON objects or arrays.
 
-    Only the columns for which this is true in the first rows are read in full.
+    All rows of a column are read only if the first rows contain nothing else, because this takes time.
     """
     sample = f"(SELECT * FROM {source} LIMIT {_SAMPLE_ROWS})"  # noqa: S608  the caller quotes
     sampled = _filter_json_columns(connection, sample, texts)
@@ -116,15 +118,15 @@ def _filter_json_columns(connection: duckdb.DuckDBPyConnection, source: str, col
     if not columns:
         return []
     tests = ", ".join(
-        f"count({_quote(name)}) > 0 AND coalesce(bool_and(json_valid({_quote(name)}) "
-        f"AND substr(ltrim({_quote(name)}), 1, 1) IN ('{{', '[')), false)"
+        f"count({_quote_identifier(name)}) > 0 AND coalesce(bool_and(json_valid({_quote_identifier(name)}) "
+        f"AND substr(ltrim({_quote_identifier(name)}), 1, 1) IN ('{{', '[')), false)"
         for name in columns
     )
     row = connection.execute(f"SELECT {tests} FROM {source}").fetchone()  # noqa: S608  every name is quoted
     return [name for name, is_json in zip(columns, row or (), strict=True) if is_json]
 
 
-def _quote(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -142,7 +144,7 @@ def load_tables(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], me
 
     Args:
         connection: connection to the database, which has a view for each file.
-        files: the Parquet files.
+        files: the Parquet files to load.
         memory_bytes: memory limit of the query engine.
     """
     connection.execute(f"ATTACH ':memory:' AS {LOADED} (COMPRESS)")

@@ -7,11 +7,11 @@ from duckdb_kql.timespans import ticks
 
 _MAX_TICKS = 2**63 - 1
 _TICKS_PER_MICROSECOND = 10
-"""DuckDB's intervals have a resolution of one microsecond."""
+"""Ticks of 100 ns in a microsecond, which is the resolution of DuckDB's intervals."""
 
 
 class TimespanRangeError(Exception):
-    """Timespan that is out of Kusto's range or more precise than a microsecond; the message contains the reason."""
+    """A timespan is out of Kusto's range or more precise than a microsecond; the message contains the reason."""
 
 
 def format_timespan(span: timedelta) -> str:
@@ -44,10 +44,10 @@ def read_timespan(text: str) -> timedelta:
 
 
 def check_timespan_literal(text: str) -> None:
-    """Check that DuckDB can represent a timespan literal of a query; texts that are not timespans are accepted.
+    """Check that DuckDB can represent a timespan literal of a query; a text that is not a timespan is ignored.
 
     Args:
-        text: the literal: ``1h``, ``time(1.00:00:00)``, ``timespan('1h')``.
+        text: the literal, such as ``1h``, ``time(1.00:00:00)`` or ``timespan('1h')``.
 
     Raises:
         TimespanRangeError: the timespan is out of range or has a fraction of a microsecond.

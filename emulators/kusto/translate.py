@@ -1,57 +1,71 @@
-"""Translation of a KQL query into one SELECT for DuckDB."""
+"""Translation of a KQL query to one SELECT for DuckDB."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from antlr4 import InputStream, Token  # type: ignore[import-untyped]  # its stubs are no part of this project
+from duckdb_kql import ir
 from duckdb_kql._antlr.KqlLexer import KqlLexer
 from duckdb_kql.control import is_control_command
 from duckdb_kql.errors import KqlError, KqlSyntaxError
 from duckdb_kql.lower import lower
 from duckdb_kql.params import ParameterDeclaration
+from duckdb_kql.schema import output_columns
 from duckdb_kql.translate import clock, to_sql
 
-from emulators.kusto.discovery import Rows, bind_probe_rows, find_next_probe
+from emulators.kusto.discovery import Rows, bind_probe_rows
 from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_error, unsupported_error
 from emulators.kusto.extensions.known_types import bind_known_types
+from emulators.kusto.extensions.rendering import check_columns, collect_annotations
 from emulators.kusto.library_errors import error_from_translator
 from emulators.kusto.parameters import Declaration
 from emulators.kusto.positions import add_position
-from emulators.kusto.query_checks import check_length, check_meaning, check_nesting, check_sources, check_tokens
+from emulators.kusto.query_checks import (
+    check_mistranslated_constructs,
+    check_nesting,
+    check_sources,
+    check_sql_length,
+    check_tokens,
+)
 from emulators.kusto.timespans import format_timespan
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """Translated query.
+    """Translated KQL query.
 
     Attributes:
-        sql: one SELECT.
-        slots: names of the placeholders in the SQL, each for a query parameter.
+        sql: SQL text with one SELECT.
+        slots: names of the placeholders in the SQL, each of which stands for a query parameter.
         declarations: query parameters that the KQL text declares.
-        probe: whether the SQL is a probe query (see ``emulators.kusto.discovery``) instead of the query itself.
+        probe: True if the SQL is a probe query, which finds output columns (see ``emulators.kusto.discovery``).
+        reusable: True if the probe query, and all before it, have the same rows for any data.
+        visualization: annotation of the operator ``render``; None without the operator.
     """
 
     sql: str
     slots: frozenset[str]
     declarations: tuple[Declaration, ...]
     probe: bool = False
+    reusable: bool = False
+    visualization: Mapping[str, Any] | None = None
 
 
 def translate(
     text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows] = (), types: Mapping[str, str] | None = None
 ) -> Translation:
-    """Translate a KQL query into SQL, or into the next probe query that it requires.
+    """Translate a KQL query to SQL; if its columns depend on the data, translate the probe query that finds them.
 
     Call this only in a process that may be killed, because some short queries require unlimited time and memory.
 
     Args:
         text: KQL text of the query.
-        schema: the tables that the query may read, with their columns in order.
-        found: the rows of the previous probe queries (see ``emulators.kusto.discovery``).
-        types: DuckDB's type of each column that has the same type in all tables.
+        schema: columns, in order, of each table that the query may read.
+        found: rows of the probe queries that have run to find output columns (see ``emulators.kusto.discovery``).
+        types: DuckDB type by column name; only columns that have the same type in all tables.
 
     Raises:
         QueryError: the text is not a query, is invalid, or contains an unsupported construct.
@@ -59,7 +73,7 @@ def translate(
     if is_control_command(text):
         raise not_read_only_error((1, 1))
     try:
-        return _translate(text, schema, found, types or {})
+        return _translate_query(text, schema, found, types or {})
     except RecursionError:
         raise too_complex_error("the query is nested too deeply") from None
     except QueryError as error:
@@ -71,24 +85,39 @@ def translate(
         ) from error
 
 
-def _translate(
+def _translate_query(
     text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows], types: Mapping[str, str]
 ) -> Translation:
     # Lowering a `set query_now` statement sets this clock.
     with clock(None) as pinned:
         check_tokens(_tokenize(text))
-        query = lower(text)
+        with collect_annotations() as rendered:
+            query = lower(text)
         if pinned.moment is not None:
             raise unsupported_error("set query_now")
         check_sources(query, schema)
-        check_meaning(query)
+        check_mistranslated_constructs(query)
         check_nesting(query)
-        probe = find_next_probe(query, found)
-        with bind_probe_rows(query, found), bind_known_types(query, types):
-            sql = to_sql(probe or query, {table: list(columns) for table, columns in schema.items()})
-    check_length(sql)
+        with bind_known_types(query, types), bind_probe_rows(query, found, schema) as probe:
+            tables = {table: list(columns) for table, columns in schema.items()}
+            sql = to_sql(probe.query if probe else query, tables)
+            if rendered and probe is None:
+                _check_visualization(rendered[-1], query, tables)
+    check_sql_length(sql)
     declarations = tuple(_to_declaration(each) for each in query.parameters)
-    return Translation(str(sql), sql.slots, declarations, probe is not None)
+    return Translation(
+        str(sql),
+        sql.slots,
+        declarations,
+        probe is not None,
+        probe is not None and probe.reusable,
+        rendered[-1] if rendered else None,
+    )
+
+
+def _check_visualization(annotation: Mapping[str, Any], query: ir.Query, tables: dict[str, list[str]]) -> None:
+    with contextlib.suppress(KqlError):  # the library does not know the columns, so that nothing can be checked
+        check_columns(annotation, output_columns(query, tables))
 
 
 def _to_declaration(declared: ParameterDeclaration) -> Declaration:
@@ -114,7 +143,7 @@ def _tokenize(text: str) -> list[Token]:
 
 
 def _find_control_command(tokens: Sequence[Token]) -> tuple[int, int] | None:
-    """Return the position of the first control command (a statement that starts with a dot), None if there is none."""
+    """Return line and column of the first control command (statement that starts with a dot); None if there is none."""
     begins = True
     for token in tokens:
         if begins and token.text.startswith("."):

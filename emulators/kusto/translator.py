@@ -1,4 +1,4 @@
-"""Translator of KQL queries: a cache of translations, and two processes that translate and that may be killed."""
+"""Translator of KQL queries: a cache of translations, and two processes that translate short and long texts."""
 
 import asyncio
 import contextlib
@@ -19,27 +19,27 @@ from emulators.kusto.translate import Translation
 MAX_SECONDS = 15.0
 """Time limit of one translation in a process; the process itself limits the CPU time."""
 SHORT_CHARACTERS = 8 * 1024
-"""Texts up to this length have a separate process, so that they never wait for a longer one."""
+"""Maximum length of a short KQL text; short texts have a separate process, so that they never wait for long texts."""
 SHORT_SECONDS = 0.2
-"""CPU time limit in that process, many times the usual time. A slower text moves to the process for long texts."""
+"""CPU time limit in the process for short texts, many times the usual time; slower texts move to the other one."""
 MAX_SLOW_TEXTS = 128
-"""Number of remembered texts that took longer than ``SHORT_SECONDS``."""
+"""Number of KQL texts that are remembered because their translation took longer than ``SHORT_SECONDS``."""
 MAX_CACHED_TRANSLATIONS = 1024
 MAX_CACHED_CHARACTERS = 16_000_000
 
 _ATTEMPTS = 2
-"""The first attempt fails if the process has ended since the last request."""
+"""Number of attempts to translate a text; the first fails if the process has ended since the last request."""
 _LENGTH = struct.Struct(">I")
 _MAX_REPLY = 8 * 1024 * 1024
 _LOGGER = logging.getLogger(__name__)
 
 
 class Translator:
-    """Translates KQL texts into SQL for a fixed set of tables.
+    """Translates KQL queries to SQL for a fixed set of tables, in processes that can be killed.
 
     Args:
-        schema: the tables that queries may read, with their columns in order.
-        types: DuckDB's type of each column that has the same type in all tables.
+        schema: columns, in order, of each table that queries may read.
+        types: DuckDB type by column name; only columns that have the same type in all tables.
     """
 
     def __init__(self, schema: Mapping[str, Sequence[str]], types: Mapping[str, str]) -> None:
@@ -54,23 +54,22 @@ class Translator:
         self.misses = 0
 
     async def start(self) -> None:
-        """Start the translator processes; queries wait until they are ready."""
+        """Start the process for short texts; the process for long texts starts when a query requires it."""
         await self._short.start()
-        await self._long.start()
 
     async def close(self) -> None:
-        """End the translator processes."""
+        """Kill the translator processes."""
         await self._short.end()
         await self._long.end()
 
     async def translate(self, text: str, found: Sequence[Rows] = ()) -> Translation:
-        """Return the translation of a KQL text, from the cache or from a translator process.
+        """Translate a KQL text, or return its cached translation.
 
         If the call is cancelled, the process that is translating the text is replaced.
 
         Args:
             text: KQL text of the query.
-            found: the rows of the previous probe queries (see ``emulators.kusto.discovery``).
+            found: rows of the probe queries that have run to find output columns (see ``emulators.kusto.discovery``).
 
         Raises:
             QueryError: the text cannot be translated.
@@ -82,11 +81,11 @@ class Translator:
             self.hits += 1
             return cached
         self.misses += 1
-        translation = await self._translate(text, found)
-        self._store(key, translation)
+        translation = await self._translate_in_process(text, found)
+        self._store_translation(key, translation)
         return translation
 
-    async def _translate(self, text: str, found: Sequence[Rows]) -> Translation:
+    async def _translate_in_process(self, text: str, found: Sequence[Rows]) -> Translation:
         request = {"text": text, "schema": self._schema, "found": found, "types": self._types}
         if len(text) <= SHORT_CHARACTERS:
             async with self._short.lock:
@@ -95,21 +94,21 @@ class Translator:
                 reply = reply or await _request_translation(self._short, request | {"seconds": SHORT_SECONDS})
             if not reply.get("late"):
                 return _to_translation(reply)
-            self._remember_slow(text, timed_out=False)
+            self._remember_slow_text(text, timed_out=False)
         async with self._long.lock:
             if self._slow.get(text):
-                raise _too_slow_error()
+                raise _build_too_slow_error()
             reply = await _request_translation(self._long, request)
         if reply.get("late"):
-            self._remember_slow(text, timed_out=True)
+            self._remember_slow_text(text, timed_out=True)
         return _to_translation(reply)
 
-    def _remember_slow(self, text: str, *, timed_out: bool) -> None:
+    def _remember_slow_text(self, text: str, *, timed_out: bool) -> None:
         self._slow[text] = self._slow.get(text, False) or timed_out
         if len(self._slow) > MAX_SLOW_TEXTS:
             self._slow.popitem(last=False)
 
-    def _store(self, text: str, translation: Translation) -> None:
+    def _store_translation(self, text: str, translation: Translation) -> None:
         self._cached_characters += _count_characters(text, translation) - _count_characters(
             text, self._cache.pop(text, None)
         )
@@ -119,7 +118,7 @@ class Translator:
             self._cached_characters -= _count_characters(oldest, dropped)
 
 
-def _too_slow_error() -> QueryError:
+def _build_too_slow_error() -> QueryError:
     return too_complex_error("the query takes too long to translate")
 
 
@@ -129,14 +128,14 @@ async def _request_translation(process: "_TranslatorProcess", request: Mapping[s
             async with asyncio.timeout(MAX_SECONDS):
                 return await process.request(request)
         except TimeoutError:
-            raise _too_slow_error() from None
+            raise _build_too_slow_error() from None
         except (OSError, asyncio.IncompleteReadError):
             _LOGGER.warning("a translator process ended unexpectedly")
     raise too_complex_error("the query could not be translated within the limits of memory and time; simplify it")
 
 
 class _TranslatorProcess:
-    """Process that translates queries; it is started again if a request has ended it."""
+    """Process that translates one KQL text at a time; started again if a request has ended the process."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -186,7 +185,14 @@ def _to_translation(reply: Mapping[str, Any]) -> Translation:
     if "sql" not in reply:
         raise internal_error()
     declarations = tuple(Declaration(**declaration) for declaration in reply["declarations"])
-    return Translation(reply["sql"], frozenset(reply["slots"]), declarations, reply["probe"])
+    return Translation(
+        reply["sql"],
+        frozenset(reply["slots"]),
+        declarations,
+        reply["probe"],
+        reply["reusable"],
+        reply["visualization"],
+    )
 
 
 def _count_characters(text: str, translation: Translation | None) -> int:

@@ -1,10 +1,12 @@
-"""Separate process that translates KQL queries, so that limits of its time and memory do not affect the query engine.
+"""Separate process that translates KQL queries, so that its time and memory can be limited.
 
-A text of 150 bytes can expand to gigabytes of SQL, and another thread cannot interrupt the parser. The process reads
-requests from standard input and writes replies to standard output. It ends if a request exceeds its limits.
+A text of 150 bytes can expand to gigabytes of SQL, and the parser cannot be interrupted from another thread. The
+process reads requests from standard input and writes replies to standard output. A request that exceeds the memory
+limit ends the process.
 
 A message is a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types", "seconds"}`` as the
-request, ``{"sql", "slots", "declarations", "probe"}`` or ``{"error": {...}, "late"}`` as the reply.
+request, ``{"sql", "slots", "declarations", "probe", "reusable", "visualization"}`` or ``{"error": {...}, "late"}`` as
+the reply. The property ``late`` is true if the translation exceeded its CPU time.
 """
 
 import dataclasses
@@ -23,7 +25,7 @@ from duckdb_kql import translate as rendering
 from emulators.kusto.discovery import Rows
 from emulators.kusto.errors import QueryError, too_complex_error, unresolved_name_error, untranslatable_error
 from emulators.kusto.extensions import EXTENSIONS
-from emulators.kusto.query_checks import limit_expansion
+from emulators.kusto.query_checks import limit_sql_length
 from emulators.kusto.string_literals import parse_string_literal
 from emulators.kusto.translate import Translation, translate
 
@@ -46,17 +48,17 @@ _WARM_UP = (
 
 
 class _OutOfTimeError(BaseException):
-    """Exceeded CPU time limit; a BaseException, so that no ``except Exception`` in a library suppresses it."""
+    """The translation exceeded its CPU time. This is a BaseException, so that no ``except Exception`` hides it."""
 
 
 def main() -> None:
-    """Translate queries until standard input ends."""
+    """Reply to translation requests until standard input ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(_RECURSION_LIMIT)
     signal.signal(signal.SIGVTALRM, _raise_out_of_time)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine ends this process; Ctrl-C must not
     patch_library()
-    limit_expansion()
+    limit_sql_length()
     for extension in EXTENSIONS:
         extension.install()
     translate(_WARM_UP, {"T": ["a", "b", "c", "d", "f"]})
@@ -89,7 +91,7 @@ def _receive_request(stream: BinaryIO) -> dict[str, Any] | None:
 def _build_reply(
     text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str], seconds: float = CPU_SECONDS
 ) -> tuple[bytes, bool]:
-    """Translate a KQL text; return the encoded reply, and whether this process can serve further requests."""
+    """Translate a KQL text; return the encoded reply, and False if this process has no memory for more requests."""
     try:
         return _to_reply(_translate_in_time(text, schema, found, types, seconds)), True
     except _OutOfTimeError:
@@ -122,6 +124,8 @@ def _to_reply(translation: Translation) -> bytes:
             "slots": sorted(translation.slots),
             "declarations": [dataclasses.asdict(declaration) for declaration in translation.declarations],
             "probe": translation.probe,
+            "reusable": translation.reusable,
+            "visualization": translation.visualization,
         }
     )
 
@@ -136,11 +140,11 @@ def patch_library() -> None:
     The patches concern string literals, tables in parentheses, and unknown columns in ``project-rename``.
     """
     lower._string_value = parse_string_literal  # noqa: SLF001  the library has no hook for this
-    lower._lower_head = _wrap_lower_head(lower._lower_head)  # noqa: SLF001
-    rendering.render_operator = _wrap_render_operator(rendering.render_operator)
+    lower._lower_head = _patch_lower_head(lower._lower_head)  # noqa: SLF001
+    rendering.render_operator = _patch_render_operator(rendering.render_operator)
 
 
-def _wrap_lower_head(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _patch_lower_head(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_head(head: Any, rest: list[Any]) -> ir.Query:
         inner = lower._unparenthesize(head)  # noqa: SLF001
         if lower._cls(inner) == "PipeExpression":  # noqa: SLF001
@@ -151,7 +155,7 @@ def _wrap_lower_head(default: Callable[..., ir.Query]) -> Callable[..., ir.Query
     return lower_head
 
 
-def _wrap_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
         if isinstance(op, ir.ProjectRename) and cols is not None:
             for old, _ in op.renames:

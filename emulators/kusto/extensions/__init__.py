@@ -1,55 +1,92 @@
-"""Extensions of the translator library: each module adds a group of related KQL operators or functions.
+"""Extensions of duckdb_kql, the library that translates KQL to SQL: each module adds related operators or functions.
 
-Most groups are independent of each other. This package imports them and determines their order.
+Most modules are independent of each other. This package determines the order in which they are installed.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
+import duckdb
+
 from emulators.kusto.extensions import (
+    activity,
     aggregate_columns,
     aggregates,
+    array_sorting,
+    column_names,
     conversions,
     datetimes,
+    digests,
     dynamics,
+    encodings,
+    environment,
     functions,
     geo,
+    geo_lines,
     grammar,
     grouped_pipeline,
+    hashes,
     known_types,
     make_series,
     names,
+    network,
     operators,
     parse_kv,
     pipeline,
     pivoting,
     plugins,
     ranks,
+    rendering,
+    result_names,
+    row_plugins,
     scan,
     search,
     serialized,
     series,
+    series_analysis,
+    series_models,
     series_statistics,
+    signatures,
+    significance,
     sources,
     strings,
     subpipelines,
+    table_names,
     tabular,
+    timeline_plugins,
     top_nested,
+    unions,
+    units,
     windows,
 )
+from emulators.kusto.python_functions import create_functions
+from emulators.kusto.series_functions import create_series_functions
 
 
 class Extension(Protocol):
-    """Module that adds a group of related KQL operators or functions."""
+    """Interface of a module that adds KQL operators or functions to the KQL translator library.
+
+    A module may also have the attributes ``functions`` and ``series_functions``, functions in Python (`PythonFunction`,
+    `SeriesFunction`) for the generated SQL.
+    """
 
     @property
     def macros(self) -> Sequence[str]:
-        """SQL statements that create the DuckDB macros of the group; they run before the database is locked."""
+        """SQL statements that create DuckDB macros for the generated SQL; they run before the database is locked."""
         ...
 
     def install(self) -> None:
-        """Add the group to the translator library; called once in each translator process."""
+        """Add the operators or functions to the translator library; called once in each translator process."""
         ...
+
+
+def create_sql_objects(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the functions and macros of all extensions; call this before the database is locked."""
+    for extension in EXTENSIONS:
+        create_functions(connection, getattr(extension, "functions", ()))
+        create_series_functions(connection, getattr(extension, "series_functions", ()))
+        for macro in extension.macros:
+            connection.execute(macro)
 
 
 # The order matters: a later extension wraps what an earlier one installed, and a macro is created after those it calls.
@@ -74,13 +111,33 @@ EXTENSIONS: tuple[Extension, ...] = (
     series,
     make_series,
     series_statistics,
+    series_analysis,
+    series_models,
+    significance,
     scan,
     pivoting,
     search,
     known_types,
     parse_kv,
     plugins,
+    timeline_plugins,
+    activity,
+    row_plugins,
     ranks,
     operators,
     sources,
+    unions,
+    rendering,
+    network,
+    units,
+    hashes,
+    encodings,
+    environment,
+    digests,
+    array_sorting,
+    geo_lines,
+    column_names,
+    table_names,
+    result_names,
+    signatures,
 )

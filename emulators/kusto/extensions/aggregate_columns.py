@@ -1,4 +1,4 @@
-"""Aggregates that return several columns, such as ``arg_max``: names and SQL of their columns."""
+"""KQL aggregates that return several columns, such as ``arg_max``: names and SQL of the columns."""
 
 import json
 import re
@@ -10,10 +10,10 @@ from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate import naming
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
-from emulators.kusto.extensions.library import replace, writer
+from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.names import NameListExpr
 from emulators.kusto.extensions.ranks import render_rank_key
-from emulators.kusto.extensions.sql import render
+from emulators.kusto.extensions.sql import render_expression
 
 type Columns = list[tuple[str, str]]
 """Name and SQL of each column that an aggregate returns."""
@@ -35,13 +35,13 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the aggregates with several columns, and percentiles, to the translator library."""
+    """Add percentiles and the aggregates that return several columns to the KQL translator library."""
     for name in (*_SINGLE, *_SEVERAL, *_ARRAYS, "arg_max", "arg_min"):
         AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, "")
-    replace(translate, "arg_max_names", lambda _: _name_columns)
-    replace(translate, "_render_arg_max", lambda _: _render_columns)
-    replace(translate, "_render_aggregate_call", _wrap_render_aggregate_call)
-    replace(naming, "_aggregate_name", _wrap_aggregate_name)
+    replace_attribute(translate, "arg_max_names", lambda _: _name_columns)
+    replace_attribute(translate, "_render_arg_max", lambda _: _render_columns)
+    replace_attribute(translate, "_render_aggregate_call", _patch_render_aggregate_call)
+    replace_attribute(naming, "_aggregate_name", _patch_aggregate_name)
 
 
 def _name_columns(agg: ir.NamedExpr, keys: list[str], cols: list[str] | None) -> list[str] | None:
@@ -52,7 +52,7 @@ def _name_columns(agg: ir.NamedExpr, keys: list[str], cols: list[str] | None) ->
 def _render_columns(agg: ir.NamedExpr, keys: list[str], cols: list[str] | None) -> Columns | None:
     expr = agg.expr
     if not isinstance(expr, ir.FunctionCall):
-        _reject_names(agg)
+        _reject_name_list(agg)
         return None
     name = expr.name.lower()
     if name in _EXTREMES:
@@ -64,21 +64,23 @@ def _render_columns(agg: ir.NamedExpr, keys: list[str], cols: list[str] | None) 
             (each, f"first({sql})") for each, sql in _find_returned_columns(expr.args, keys, cols or [], "any_arg", 0)
         ]
     else:
-        _reject_names(agg)
+        _reject_name_list(agg)
         return None
     return _rename_columns(agg, columns)
 
 
-def _reject_names(agg: ir.NamedExpr) -> None:
+def _reject_name_list(agg: ir.NamedExpr) -> None:
     if isinstance(agg, NameListExpr) and len(agg.names) > 1:
-        raise KqlUnsupportedError("a list of names on the left of =", hint="the aggregate returns one column")
+        raise KqlUnsupportedError(
+            "several column names for an aggregate", hint="this aggregate returns one column; assign one name"
+        )
 
 
 def _rename_columns(agg: ir.NamedExpr, columns: Columns) -> Columns:
     names: Sequence[str] = agg.names if isinstance(agg, NameListExpr) else ([agg.name] if agg.name else [])
     if len(names) > len(columns):
         raise KqlUnsupportedError(
-            "a list of names on the left of =", hint="the aggregate returns fewer columns than there are names"
+            "so many column names for an aggregate", hint=f"this aggregate returns {len(columns)} columns"
         )
     return [*((new, sql) for new, (_, sql) in zip(names, columns, strict=False)), *columns[len(names) :]]
 
@@ -88,7 +90,7 @@ def _render_extreme(
 ) -> Columns:
     if not expr.args or isinstance(expr.args[0], ir.Wildcard):
         raise KqlUnsupportedError(
-            f"aggregate:{expr.name}", hint="the first argument must be the expression to compare by"
+            f"aggregate:{expr.name}", hint=f"the first argument of {expr.name}() must be the expression to compare by"
         )
     by, *rest = expr.args
     name = naming.expression_name(by)
@@ -108,7 +110,7 @@ def _render_extreme(
 def _find_returned_columns(
     args: Sequence[ir.Expr], taken: list[str], cols: list[str], unnamed: str, first: int
 ) -> Columns:
-    """Return name and SQL of each column that the arguments select; with a star, each column occurs once."""
+    """Return name and SQL of each output column that an aggregate's arguments select; ``*`` adds all others."""
     star = any(isinstance(arg, ir.Wildcard) for arg in args)
     columns: Columns = []
     seen = set(taken) if star else set()
@@ -119,7 +121,7 @@ def _find_returned_columns(
             if isinstance(each, ir.ColumnRef) and name in seen:
                 continue
             seen |= {name} if star else set()
-            columns.append((name, render(each)))
+            columns.append((name, render_expression(each)))
     return columns
 
 
@@ -138,12 +140,12 @@ def _read_percentiles(expr: ir.FunctionCall, first: int) -> list[float]:
         if not isinstance(arg, ir.Literal) or arg.value is None:
             raise KqlUnsupportedError(f"aggregate:{expr.name}", hint="percentiles must be literals")
         values += json.loads(str(arg.value)) if arg.kind == "dynamic" else [arg.value]
-    if not 0 < len(values) <= _MAX_PERCENTILES or not all(_is_share(value) for value in values):
+    if not 0 < len(values) <= _MAX_PERCENTILES or not all(_is_percentage(value) for value in values):
         raise KqlUnsupportedError(f"aggregate:{expr.name}", hint="percentiles must be numbers from 0 to 100")
     return values
 
 
-def _is_share(value: object) -> bool:
+def _is_percentage(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100  # noqa: PLR2004
 
 
@@ -151,12 +153,12 @@ def _render_quantiles(expr: ir.FunctionCall, first: int, values: Sequence[float]
     value = render_rank_key(expr.args[0], expr.name.lower(), "kql_no_nan")
     if first == 1:
         return f"quantile_disc({value}, [{', '.join(str(each / 100) for each in values)}])"
-    weight = render(expr.args[1])
+    weight = render_expression(expr.args[1])
     pairs = f"list({{'v': {value}, 'w': CAST({weight} AS BIGINT)}}) FILTER (WHERE {value} IS NOT NULL AND {weight} > 0)"
     return f"[{', '.join(f'kql_weighted({pairs}, {each})' for each in values)}]"
 
 
-def _wrap_render_aggregate_call(default: Callable[[ir.FunctionCall], str]) -> Callable[[ir.FunctionCall], str]:
+def _patch_render_aggregate_call(default: Callable[[ir.FunctionCall], str]) -> Callable[[ir.FunctionCall], str]:
     def render_call(expr: ir.FunctionCall) -> str:
         name = expr.name.lower()
         first = _SINGLE.get(name) or _ARRAYS.get(name)
@@ -170,12 +172,12 @@ def _wrap_render_aggregate_call(default: Callable[[ir.FunctionCall], str]) -> Ca
 
 
 def format_percentile_suffix(value: float) -> str:
-    """Format a percentile as the end of a column name: ``99_9`` for ``99.9``."""
+    """Format a percentile for the end of a column name: ``99_9`` for ``99.9``."""
     text = str(int(value)) if float(value).is_integer() else str(value)
     return re.sub(r"\W", "_", text)
 
 
-def _wrap_aggregate_name(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_aggregate_name(default: Callable[..., str]) -> Callable[..., str]:
     def name_aggregate(spec: AggregateSpec, expr: ir.FunctionCall) -> str:
         argument = naming.expression_name(expr.args[0]) or "" if expr.args else ""
         if spec.name in _SINGLE and len(expr.args) == _SINGLE[spec.name] + 1:

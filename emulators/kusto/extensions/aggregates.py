@@ -1,6 +1,6 @@
-"""Aggregate functions that the translator library lacks, or translates to a wrong type or inefficient SQL.
+"""KQL aggregates that the translator library lacks, or translates to a wrong type or to slow SQL.
 
-Aggregated lists have the order of sorted input rows in Kusto, but not in SQL.
+In Kusto, a list such as that of ``make_list`` has the order of the sorted input rows; in SQL it has no order.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from duckdb_kql._state import State
 from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
-from emulators.kusto.extensions.library import replace, writer
+from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.tabular import DistinctRows, TakeRows
 from emulators.kusto.extensions.type_guards import render_error
 
@@ -118,10 +118,10 @@ _ORDERED: State[bool] = State("emulators.kusto.ordered", lambda: False)
 
 @dataclasses.dataclass(frozen=True)
 class OrderedSummarize(ir.Summarize):
-    """Query operator ``summarize`` over sorted rows: its lists have the order of the rows."""
+    """Query operator ``summarize`` over sorted rows: lists such as that of ``make_list`` have the order of the rows."""
 
 
-def _wrap_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_query(*args: Any) -> ir.Query:
         query = default(*args)
         _mark_ordered_lists(query, {}, set())
@@ -131,10 +131,10 @@ def _wrap_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
 
 
 def _mark_ordered_lists(query: ir.Query, sorted_lets: Mapping[str, bool], seen: set[int]) -> bool:
-    """Replace ``summarize`` over sorted rows by `OrderedSummarize` in a query and its subqueries.
+    """Replace each ``summarize`` over sorted rows by `OrderedSummarize`, in a query and its subqueries.
 
     Returns:
-        Whether the rows of the query are sorted.
+        True if the rows that the query returns are sorted.
     """
     known = dict(sorted_lets)
     for name, bound in query.lets:
@@ -156,7 +156,7 @@ def _is_sorted_after(op: ir.Operator, *, before: bool) -> bool:
 
 
 def is_order_sensitive(op: ir.Summarize) -> bool:
-    """Return whether an aggregate of a ``summarize`` depends on the order of the rows."""
+    """Return whether a ``summarize`` has an aggregate whose result depends on the order of the rows."""
     calls = (node for node in _iterate_nodes(op.aggregates, set()) if isinstance(node, ir.FunctionCall))
     return any(call.name.lower() in ORDER_SENSITIVE for call in calls)
 
@@ -166,7 +166,7 @@ def _find_queries(root: object, seen: set[int]) -> Iterator[ir.Query]:
 
 
 def _iterate_nodes(root: object, seen: set[int]) -> Iterator[object]:
-    """Yield every node once, without the nodes of subqueries."""
+    """Yield each node of the intermediate representation once; subqueries are yielded but not entered."""
     stack: list[object] = [root]
     while stack:
         node = stack.pop()
@@ -181,13 +181,13 @@ def _iterate_nodes(root: object, seen: set[int]) -> Iterator[object]:
 
 @dataclasses.dataclass(frozen=True)
 class ListAggregate(AggregateSpec):
-    """Aggregate that returns a list in the order of its input.
+    """Aggregate that returns a list of its input values, such as ``make_list`` or ``make_set_if``.
 
     Attributes:
-        predicate: position of the condition among the arguments, None if the function has no condition.
-        size: position of the maximum size, None if the function has no such argument.
-        distinct: whether duplicates are removed.
-        nulls: whether null values are included.
+        predicate: index of the argument with the condition; None if the function has no such argument.
+        size: index of the argument with the maximum size; None if the function has no such argument.
+        distinct: True if duplicate values are removed.
+        nulls: True if the list includes null values.
     """
 
     predicate: int | None = None
@@ -196,7 +196,7 @@ class ListAggregate(AggregateSpec):
     nulls: bool = False
 
     def render(self, args: list[str]) -> str:
-        """Render the aggregate as SQL, from the SQL of its arguments."""
+        """Return the SQL of the aggregate; the arguments are SQL texts."""
         max_arguments = (self.size if self.size is not None else self.predicate or 0) + 1
         if not (self.predicate or 0) < len(args) <= max_arguments:
             raise ValueError(f"{self.name}() does not accept {len(args)} arguments")
@@ -219,21 +219,21 @@ class ListAggregate(AggregateSpec):
 
 @dataclasses.dataclass(frozen=True)
 class BagAggregate(AggregateSpec):
-    """Aggregate ``make_bag`` or ``make_bag_if``: merges property bags; of a repeated key it uses any value."""
+    """Aggregate ``make_bag`` or ``make_bag_if``: merges JSON objects; a repeated key retains one arbitrary value."""
 
     conditional: bool = False
 
     def render(self, args: list[str]) -> str:
-        """Render the aggregate as SQL, from the SQL of its arguments."""
+        """Return the SQL of the aggregate; the arguments are SQL texts."""
         if len(args) != 1 + self.conditional:
-            raise ValueError(f"{self.name}() with a maximum size")
+            raise ValueError(f"{self.name}() does not accept a maximum size")
         parsed = f"TRY(from_json({args[0]}, '\"MAP(VARCHAR,JSON)\"'))"
         where = f"json_type({args[0]}) = 'OBJECT'" + (f" AND {args[1]}" if self.conditional else "")
         return f"kql_bag(coalesce(list({parsed}) FILTER (WHERE {where}), []))"
 
 
 def install() -> None:
-    """Add the aggregates, and the order of lists over sorted rows, to the translator library."""
+    """Add the aggregates to the translator library, and make ``make_list`` preserve the order of sorted rows."""
     for name, sql, arity in _PLAIN:
         _add_aggregate(AggregateSpec(name, sql, (arity,)))
     for name, sql, arity in _NAMED_LIKE_ARGUMENT:
@@ -248,16 +248,16 @@ def install() -> None:
     _add_aggregate(BagAggregate("make_bag_if", "", name_prefix="bag", conditional=True))
     for old, new in (("makelist", "make_list"), ("makeset", "make_set")):
         AGGREGATE_FUNCTIONS[old] = AGGREGATE_FUNCTIONS[new]
-    _allow_paths()
-    replace(translate, "render_summarize", _wrap_render_summarize)
-    replace(lower, "_lower", _wrap_lower)
+    _allow_result_paths()
+    replace_attribute(translate, "render_summarize", _patch_render_summarize)
+    replace_attribute(lower, "_lower", _patch_lower)
 
 
 def _add_aggregate(spec: AggregateSpec) -> None:
     AGGREGATE_FUNCTIONS[spec.name] = spec
 
 
-def _wrap_render_summarize(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_render_summarize(default: Callable[..., str]) -> Callable[..., str]:
     def render_summarize(op: ir.Summarize, prev: str, cols: list[str] | None = None) -> str:
         if not isinstance(op, OrderedSummarize):
             return default(op, prev, cols)
@@ -268,8 +268,8 @@ def _wrap_render_summarize(default: Callable[..., str]) -> Callable[..., str]:
     return render_summarize
 
 
-def _allow_paths() -> None:
-    """Allow ``summarize`` to select from the result of an aggregate: ``make_list(x)[0]``, ``take_any(d).a``."""
+def _allow_result_paths() -> None:
+    """Allow paths into the result of an aggregate in ``summarize``: ``make_list(x)[0]``, ``take_any(d).a``."""
     default: Callable[..., tuple[ir.Expr, int]] = writer.lift_aggregates
     render = translate.render_aggregate
 
@@ -287,5 +287,5 @@ def _allow_paths() -> None:
             raise KqlUnsupportedError("summarize", hint="each expression must contain an aggregate function")
         return translate.render_expr(lifted)
 
-    replace(translate, "_lift_aggregates", lambda _: lift_aggregates)
-    replace(translate, "render_aggregate", lambda _: render_aggregate)
+    replace_attribute(translate, "_lift_aggregates", lambda _: lift_aggregates)
+    replace_attribute(translate, "render_aggregate", lambda _: render_aggregate)

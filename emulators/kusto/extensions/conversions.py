@@ -1,4 +1,4 @@
-"""Conversions between types, and functions over numbers."""
+"""KQL functions that convert between types, and functions over numbers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,9 +7,14 @@ from duckdb_kql import ir, lower, translate
 from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate.functions import SCALAR_FUNCTIONS
 
-from emulators.kusto.extensions.library import reader, replace, writer
-from emulators.kusto.extensions.registry import add_body, add_form, add_template, read_literal_value
-from emulators.kusto.extensions.sql import render
+from emulators.kusto.extensions.library import reader, replace_attribute, writer
+from emulators.kusto.extensions.registry import (
+    add_bound_function,
+    add_custom_function,
+    add_template_function,
+    read_literal_value,
+)
+from emulators.kusto.extensions.sql import render_expression
 
 SUPPORTED: tuple[str, ...] = (
     "bitset_count_ones",
@@ -48,7 +53,7 @@ _VALUE_MACROS: tuple[str, ...] = (
 
 
 def _build_json_integer_macro(kind: str, bits: int) -> str:
-    """Return the SQL that creates a DuckDB macro which converts a JSON value to an integer."""
+    """Return SQL that creates a DuckDB macro, which converts a JSON value to an integer."""
     plain = "NOT (contains(j::VARCHAR, '.') OR contains(j::VARCHAR, 'e') OR contains(j::VARCHAR, 'E'))"
     long = "TRY_CAST(j AS BIGINT)" if bits == 64 else writer.wrap_int32("TRY_CAST(j AS BIGINT)")  # noqa: PLR2004
     return (
@@ -83,26 +88,26 @@ _CONVERSIONS = {
 
 
 def install() -> None:
-    """Add conversions and functions over numbers to the translator library."""
-    replace(lower, "_lower_expr", _wrap_lower_expr)
+    """Add conversions and functions over numbers to the KQL translator library."""
+    replace_attribute(lower, "_lower_expr", _patch_lower_expr)
     extract = SCALAR_FUNCTIONS["extract"]
-    add_form("extract", (3, 4), lambda call: _render_extract(extract, call))
+    add_custom_function("extract", (3, 4), lambda call: _render_extract(extract, call))
     for name in ("extract_json", "extractjson"):
-        add_form(name, (2, 3), _render_extract_json)
-    add_template("todecimal", "kql_decimal({0})", 1)
-    add_form("tohex", (1, 2), _render_tohex)
-    add_template("bitset_count_ones", "CAST(bit_count(CAST({0} AS BIGINT)) AS BIGINT)", 1)
-    add_body(
+        add_custom_function(name, (2, 3), _render_extract_json)
+    add_template_function("todecimal", "kql_decimal({0})", 1)
+    add_custom_function("tohex", (1, 2), _render_tohex)
+    add_template_function("bitset_count_ones", "CAST(bit_count(CAST({0} AS BIGINT)) AS BIGINT)", 1)
+    add_bound_function(
         "factorial",
         (1,),
         lambda n: f"CASE WHEN {n} BETWEEN 0 AND 20 THEN CAST(factorial(CAST({n} AS INTEGER)) AS BIGINT) END",
     )
-    add_template("loggamma", "lgamma(CAST({0} AS DOUBLE))", 1)
-    add_template("new_guid", "gen_random_uuid()", 0)
-    add_form("rand", (0, 1), _render_rand)
+    add_template_function("loggamma", "lgamma(CAST({0} AS DOUBLE))", 1)
+    add_template_function("new_guid", "gen_random_uuid()", 0)
+    add_custom_function("rand", (0, 1), _render_rand)
     for name, kind in _NUMBERS.items():
-        writer.SPECIAL_FORMS[name] = _wrap_number_conversion(writer.SPECIAL_FORMS[name], kind)
-    replace(translate, "render_kql_tostring", _wrap_tostring)
+        writer.SPECIAL_FORMS[name] = _patch_number_conversion(writer.SPECIAL_FORMS[name], kind)
+    replace_attribute(translate, "render_kql_tostring", _patch_tostring)
 
 
 _NUMBERS = {"toint": "INTEGER", "tolong": "BIGINT", "todouble": "DOUBLE", "toreal": "DOUBLE"}
@@ -111,8 +116,8 @@ _NUMBERS = {"toint": "INTEGER", "tolong": "BIGINT", "todouble": "DOUBLE", "torea
 type _Conversion = Callable[[ir.FunctionCall], str | None]
 
 
-def _wrap_number_conversion(default: _Conversion, kind: str) -> _Conversion:
-    """Render the conversion of a value inside a dynamic by its JSON type; the library would test several types."""
+def _patch_number_conversion(default: _Conversion, kind: str) -> _Conversion:
+    """Make a number conversion use the JSON type of a dynamic value instead of trying all types."""
     macro = f"kql_json_{kind.lower()}"
 
     def render_conversion(call: ir.FunctionCall) -> str | None:
@@ -121,24 +126,24 @@ def _wrap_number_conversion(default: _Conversion, kind: str) -> _Conversion:
         path = call.args[0]
         # The macro for reals is so short that binding the value would cost more than it saves.
         if kind == "DOUBLE" and isinstance(path.base, ir.ColumnRef) and writer.static_path(path.steps) is not None:
-            return f"{macro}({render(path)})"
-        return f"list_transform([{render(path)}], lambda _p: {macro}(_p))[1]"
+            return f"{macro}({render_expression(path)})"
+        return f"list_transform([{render_expression(path)}], lambda _p: {macro}(_p))[1]"
 
     return render_conversion
 
 
-def _wrap_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    """Render ``tostring`` of a dynamic's member in one step; the library would extract JSON and parse it again."""
+def _patch_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+    """Render ``tostring(d.x)`` in one step, instead of SQL that extracts JSON text and then parses the text."""
 
     def render_tostring(expr: ir.Expr) -> str:
         if not isinstance(expr, ir.PathAccess) or (path := writer.static_path(expr.steps)) is None:
             return default(expr)
-        return f"coalesce(json_extract_string({render(expr.base)}, {translate.quote_string(path)}), '')"
+        return f"coalesce(json_extract_string({render_expression(expr.base)}, {translate.quote_string(path)}), '')"
 
     return render_tostring
 
 
-def _wrap_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_expr(node: Any) -> ir.Expr:
         try:
             return default(node)
@@ -153,12 +158,14 @@ def _wrap_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Ex
 
 def _convert_to_type(sql: str, kind: ir.Expr, function: str) -> str:
     if not isinstance(kind, ir.FunctionCall) or kind.name != _TYPE:
-        raise KqlUnsupportedError(f"function:{function}", hint="the type must be given as typeof(...)")
+        raise KqlUnsupportedError(
+            f"function:{function}", hint=f"the type argument of {function}() must have the form typeof(...)"
+        )
     name = str(read_literal_value(kind.args[0], function))
     if name not in _CONVERSIONS:
         raise KqlUnsupportedError(f"typeof({name})")
     conversion = _CONVERSIONS[name]
-    return sql if conversion is None else render(ir.FunctionCall(conversion, (ir.RenderedAggregate(sql),)))
+    return sql if conversion is None else render_expression(ir.FunctionCall(conversion, (ir.RenderedAggregate(sql),)))
 
 
 def _render_extract(plain: Any, call: ir.FunctionCall) -> str:
@@ -171,27 +178,29 @@ def _render_extract_json(call: ir.FunctionCall) -> str:
     path = read_literal_value(call.args[0], "extract_json")
     if not isinstance(path, str) or not path.startswith("$") or "*" in path:
         raise KqlUnsupportedError(
-            "extract_json", hint="the path must be a literal that starts with $ and selects one value"
+            "extract_json", hint="the path of extract_json() must be a literal that starts with $ and selects one value"
         )
-    document = f"TRY_CAST({render(call.args[1])} AS JSON)"
+    document = f"TRY_CAST({render_expression(call.args[1])} AS JSON)"
     sql = f"({document} ->> {translate.quote_string(path)})"
     return _convert_to_type(sql, call.args[2], "extract_json") if len(call.args) == 3 else sql  # noqa: PLR2004
 
 
 def _render_tohex(call: ir.FunctionCall) -> str:
-    digits = f"lower(to_hex(CAST({render(call.args[0])} AS BIGINT)))"
+    digits = f"lower(to_hex(CAST({render_expression(call.args[0])} AS BIGINT)))"
     if len(call.args) == 1:
         return digits
     width = read_literal_value(call.args[1], "tohex")
     if not isinstance(width, int) or not 0 <= width <= _MAX_DIGITS:
-        raise KqlUnsupportedError("tohex", hint=f"the length must be from 0 to {_MAX_DIGITS}")
+        raise KqlUnsupportedError(
+            "tohex", hint=f"the minimum length of tohex() must be a literal from 0 to {_MAX_DIGITS}"
+        )
     return f"lpad({digits}, greatest(CAST({width} AS INTEGER), length({digits})::INTEGER), '0')"
 
 
 def _render_rand(call: ir.FunctionCall) -> str:
     if not call.args:
         return "random()"
-    return f"CAST(floor(random() * {render(call.args[0])}) AS BIGINT)"
+    return f"CAST(floor(random() * {render_expression(call.args[0])}) AS BIGINT)"
 
 
 macros: tuple[str, ...] = (

@@ -1,11 +1,19 @@
-"""Functions over datetimes and timespans, and ``bin``."""
+"""KQL functions over datetimes and timespans, and ``bin``."""
 
-from duckdb_kql import ir, translate
+import re
+from collections.abc import Callable
+
+from duckdb_kql import ir, lower, translate
 from duckdb_kql.errors import KqlUnsupportedError
 
-from emulators.kusto.extensions.library import replace, writer
-from emulators.kusto.extensions.registry import add_body, add_form, add_template, read_literal_value
-from emulators.kusto.extensions.sql import quote_text, render
+from emulators.kusto.extensions.library import replace_attribute, writer
+from emulators.kusto.extensions.registry import (
+    add_bound_function,
+    add_custom_function,
+    add_template_function,
+    read_literal_value,
+)
+from emulators.kusto.extensions.sql import quote_text, render_expression
 
 YEAR_ONE = 62_135_596_800_000_000
 """Microseconds from 0001-01-01 to 1970-01-01; the bins of datetimes in Kusto start at 0001-01-01, a Monday."""
@@ -29,10 +37,15 @@ SUPPORTED: tuple[str, ...] = (
 _UNIX = {"seconds": "{0} * 1000000", "milliseconds": "{0} * 1000", "microseconds": "{0}", "nanoseconds": "{0} // 1000"}
 _INTEGER_PARTS = {
     "hourofday": "hour", "dayofmonth": "day", "dayofyear": "dayofyear", "monthofyear": "month", "getmonth": "month",
-    "getyear": "year", "weekofyear": "weekofyear", "week_of_year": "weekofyear",
+    "getyear": "year", "week_of_year": "weekofyear",
 }  # fmt: skip
 
 macros: tuple[str, ...] = (
+    # weekofyear() counts weeks from Sunday to Saturday; the Wednesday decides to which year a week belongs.
+    (
+        "CREATE OR REPLACE MACRO kql_week_from_wednesday(d) AS "
+        "CAST((dayofyear(d + to_days(CAST(3 - dayofweek(d) AS INTEGER))) - 1) // 7 + 1 AS INTEGER)"
+    ),
     (
         "CREATE OR REPLACE MACRO kql_bin(v BIGINT, r BIGINT) AS CASE WHEN r > 0 THEN v - ((v % r) + r) % r END, "
         "(v HUGEINT, r BIGINT) AS CAST(CASE WHEN r > 0 THEN v - ((v % r) + r) % r END AS BIGINT), "
@@ -55,25 +68,38 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add functions over datetimes and timespans to the translator library."""
+    """Add functions over datetimes and timespans to the KQL translator library."""
     for unit, sql in _UNIX.items():
-        add_template(f"unixtime_{unit}_todatetime", f"TRY(make_timestamp(CAST({sql} AS BIGINT)))", 1)
-    add_template("datetime_utc_to_local", "(({0} AT TIME ZONE 'UTC') AT TIME ZONE {1})", 2)
-    add_template("datetime_local_to_utc", "(({0} AT TIME ZONE {1}) AT TIME ZONE 'UTC')", 2)
+        add_template_function(f"unixtime_{unit}_todatetime", f"TRY(make_timestamp(CAST({sql} AS BIGINT)))", 1)
+    add_template_function("datetime_utc_to_local", "(({0} AT TIME ZONE 'UTC') AT TIME ZONE {1})", 2)
+    add_template_function("datetime_local_to_utc", "(({0} AT TIME ZONE {1}) AT TIME ZONE 'UTC')", 2)
     for name, part in _INTEGER_PARTS.items():
-        add_template(name, f"CAST({part}({{0}}) AS INTEGER)", 1)
-    add_body("bin", (2,), lambda value, size: f"kql_bin({value}, {size})")
-    add_body("floor", (2,), lambda value, size: f"kql_bin({value}, {size})")
-    add_body("bin_at", (3,), lambda value, size, fixed: f"kql_bin_at({value}, {size}, {fixed})")
-    add_form("format_timespan", (2,), _render_format_timespan)
-    add_form("make_datetime", (1, 3, 4, 5, 6), _render_make_datetime)
-    add_form("make_timespan", (1, 2, 3, 4), _render_make_timespan)
-    add_form("datetime_diff", (3,), _render_datetime_diff)
+        add_template_function(name, f"CAST({part}({{0}}) AS INTEGER)", 1)
+    add_template_function("weekofyear", "kql_week_from_wednesday({0})", 1)
+    add_bound_function("bin", (2,), lambda value, size: f"kql_bin({value}, {size})")
+    add_bound_function("floor", (2,), lambda value, size: f"kql_bin({value}, {size})")
+    add_bound_function("bin_at", (3,), lambda value, size, fixed: f"kql_bin_at({value}, {size}, {fixed})")
+    add_custom_function("format_timespan", (2,), _render_format_timespan)
+    add_custom_function("make_datetime", (1, 3, 4, 5, 6), _render_make_datetime)
+    add_custom_function("make_timespan", (1, 2, 3, 4), _render_make_timespan)
+    add_custom_function("datetime_diff", (3,), _render_datetime_diff)
     _parts = writer.render_datetime_part
-    add_form("datetime_part", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
-    add_form("datepart", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
-    replace(translate, "_DATETIME_RETURNING", lambda names: names | _DATETIMES)
-    replace(translate, "_TIMESPAN_RETURNING", lambda names: names | {"make_timespan"})
+    add_custom_function("datetime_part", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
+    add_custom_function("datepart", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
+    replace_attribute(lower, "_datetime_parts_to_iso", _patch_datetime_text)
+    replace_attribute(translate, "_DATETIME_RETURNING", lambda names: names | _DATETIMES)
+    replace_attribute(translate, "_TIMESPAN_RETURNING", lambda names: names | {"make_timespan"})
+
+
+_SPACED_DATE = re.compile(r"(\d{4}) ?+- ?+(\d{1,2}) ?+- ?+(\d{1,2})")
+
+
+def _patch_datetime_text(default: Callable[[str], str]) -> Callable[[str], str]:
+    def read_text(text: str) -> str:
+        """Return the text of a literal without the spaces of a date such as ``2017 - 08 - 01``."""
+        return default(_SPACED_DATE.sub(r"\1-\2-\3", text, count=1))
+
+    return read_text
 
 
 _DATETIMES = frozenset(
@@ -83,19 +109,20 @@ _DATETIMES = frozenset(
 
 def _render_make_datetime(call: ir.FunctionCall) -> str:
     if len(call.args) == 1:
-        return render(ir.FunctionCall("todatetime", call.args))
-    parts = [f"CAST({render(arg)} AS BIGINT)" for arg in call.args[:5]]
+        return render_expression(ir.FunctionCall("todatetime", call.args))
+    parts = [f"CAST({render_expression(arg)} AS BIGINT)" for arg in call.args[:5]]
     parts += ["0"] * (5 - len(parts))
     # Fractions of a microsecond are cut, not rounded.
-    second = f"floor(CAST({render(call.args[5])} AS DOUBLE) * 1000000) / 1000000" if len(call.args) > 5 else "0"  # noqa: PLR2004
+    seconds = [f"floor(CAST({render_expression(arg)} AS DOUBLE) * 1000000) / 1000000" for arg in call.args[5:]]
+    second = seconds[0] if seconds else "0"
     return f"TRY(make_timestamp({', '.join(parts)}, {second}))"
 
 
 def _render_make_timespan(call: ir.FunctionCall) -> str:
     if len(call.args) == 1:
-        return render(ir.FunctionCall("totimespan", call.args))
+        return render_expression(ir.FunctionCall("totimespan", call.args))
     units = ["days", "hours", "minutes", "seconds"] if len(call.args) == 4 else ["hours", "minutes", "seconds"]  # noqa: PLR2004
-    sized = [(unit, render(arg)) for unit, arg in zip(units, call.args, strict=False)]
+    sized = [(unit, render_expression(arg)) for unit, arg in zip(units, call.args, strict=False)]
     spans = [
         f"to_seconds(CAST({sql} AS DOUBLE))" if unit == "seconds" else f"to_{unit}(CAST({sql} AS INTEGER))"
         for unit, sql in sized
@@ -108,7 +135,9 @@ def _render_datetime_diff(call: ir.FunctionCall) -> str:
     if part != "week":
         return str(writer.render_datetime_diff(call))
     # Weeks start on Sunday; 1970-01-04 was a Sunday.
-    later, earlier = (f"CAST(floor((epoch({render(arg)}) / 86400 - 3) / 7) AS BIGINT)" for arg in call.args[1:])
+    later, earlier = (
+        f"CAST(floor((epoch({render_expression(arg)}) / 86400 - 3) / 7) AS BIGINT)" for arg in call.args[1:]
+    )
     return f"({later} - {earlier})"
 
 
@@ -121,9 +150,11 @@ _DELIMITERS = frozenset(" /-:,._[]")
 def _render_format_timespan(call: ir.FunctionCall) -> str:
     text = read_literal_value(call.args[1], "format_timespan")
     if not isinstance(text, str) or not text:
-        raise KqlUnsupportedError("format_timespan", hint="the format must be a non-empty string literal")
+        raise KqlUnsupportedError(
+            "format_timespan", hint="the format of format_timespan() must be a non-empty string literal"
+        )
     pieces = " || ".join(_render_element(element) for element in _split_format(text))
-    return f"list_transform([epoch_us({render(call.args[0])})], lambda _us: {pieces})[1]"
+    return f"list_transform([epoch_us({render_expression(call.args[0])})], lambda _us: {pieces})[1]"
 
 
 def _split_format(text: str) -> list[str]:
@@ -135,7 +166,7 @@ def _split_format(text: str) -> list[str]:
             elements.append(char)
         else:
             raise KqlUnsupportedError(
-                f"format_timespan:{char}", hint="this character is neither a format element nor a delimiter"
+                f"format_timespan:{char}", hint=f"the character {char!r} is neither a format element nor a delimiter"
             )
     return elements
 
@@ -153,6 +184,9 @@ def _render_element(element: str) -> str:
 
 def _render_fraction(kind: str, width: int) -> str:
     if width > 6:  # noqa: PLR2004  a timespan has microseconds here
-        raise KqlUnsupportedError(f"format_timespan:{kind * width}", hint="the resolution is one microsecond")
+        raise KqlUnsupportedError(
+            f"format_timespan:{kind * width}",
+            hint="timespans have a resolution of one microsecond, so use at most six letters",
+        )
     digits = f"substr(lpad(CAST(abs(_us) % 1000000 AS VARCHAR), 6, '0'), 1, {width})"
     return digits if kind == "f" else f"CASE WHEN {digits} = '{'0' * width}' THEN '' ELSE {digits} END"

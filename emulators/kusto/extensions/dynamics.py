@@ -1,11 +1,17 @@
-"""Functions over dynamic values: arrays, property bags and sets."""
+"""KQL functions over dynamic (JSON) values: arrays, property bags (objects) and sets."""
 
 from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate import naming
 
-from emulators.kusto.extensions.registry import ANY_NUMBER, add_body, add_form, add_template, render_argument
-from emulators.kusto.extensions.sql import bind_once, render, render_array, render_bag
+from emulators.kusto.extensions.registry import (
+    ANY_NUMBER,
+    add_bound_function,
+    add_custom_function,
+    add_template_function,
+    render_argument,
+)
+from emulators.kusto.extensions.sql import bind_once, render_array, render_bag, render_expression
 
 SUPPORTED: tuple[str, ...] = (
     "array_iff",
@@ -93,46 +99,50 @@ _MAX_ARRAY_CHARACTERS = 16_777_216
 
 
 def install() -> None:
-    """Add the functions over dynamic values to the translator library."""
+    """Add the functions over dynamic values to the KQL translator library."""
     _install_arrays()
     _install_bags()
     _install_sets()
-    add_body("range", (2, 3), _render_range)
-    add_form("repeat", (2,), _render_repeat)
-    add_template("dynamic_to_json", "CAST({0} AS VARCHAR)", 1)
+    add_bound_function("range", (2, 3), _render_range)
+    add_custom_function("repeat", (2,), _render_repeat)
+    add_template_function("dynamic_to_json", "CAST({0} AS VARCHAR)", 1)
 
 
 def _install_arrays() -> None:
-    add_form("array_sort_asc", (1, 2), lambda call: _render_sorted(call, "ASC"))
-    add_form("array_sort_desc", (1, 2), lambda call: _render_sorted(call, "DESC"))
-    add_body("array_rotate_left", (2,), lambda a, n: f"kql_rotated({render_array(a)}, {n})")
-    add_body("array_rotate_right", (2,), lambda a, n: f"kql_rotated({render_array(a)}, -({n}))")
-    add_body(
+    add_custom_function("array_sort_asc", (1, 2), lambda call: _render_sorted(call, "ASC"))
+    add_custom_function("array_sort_desc", (1, 2), lambda call: _render_sorted(call, "DESC"))
+    add_bound_function("array_rotate_left", (2,), lambda a, n: f"kql_rotated({render_array(a)}, {n})")
+    add_bound_function("array_rotate_right", (2,), lambda a, n: f"kql_rotated({render_array(a)}, -({n}))")
+    add_bound_function(
         "array_shift_left", (2, 3), lambda a, n, f="NULL": f"kql_shifted({render_array(a)}, {n}, {_render_dynamic(f)})"
     )
-    add_body(
+    add_bound_function(
         "array_shift_right",
         (2, 3),
         lambda a, n, f="NULL": f"kql_shifted({render_array(a)}, -({n}), {_render_dynamic(f)})",
     )
-    add_body("array_reverse", (1,), lambda a: f"to_json(list_reverse({render_array(a)}))")
-    add_body("array_slice", (3,), _render_slice)
-    add_body("array_split", (2,), _render_split)
-    add_body("array_sum", (1,), _render_sum)
-    add_body("array_index_of", (2, 3, 4, 5), _render_index_of)
+    add_bound_function("array_reverse", (1,), lambda a: f"to_json(list_reverse({render_array(a)}))")
+    add_bound_function("array_slice", (3,), _render_slice)
+    add_bound_function("array_split", (2,), _render_split)
+    add_bound_function("array_sum", (1,), _render_sum)
+    add_bound_function("array_index_of", (2, 3, 4, 5), _render_index_of)
     for name in ("array_iff", "array_iif"):
-        add_body(name, (3,), _render_array_iff)
+        add_bound_function(name, (3,), _render_array_iff)
 
 
 def _install_bags() -> None:
-    add_body("bag_keys", (1,), lambda b: f"CASE WHEN json_type({b}) = 'OBJECT' THEN to_json(json_keys({b})) END")
-    add_form("bag_merge", ANY_NUMBER, _render_bag_merge)
-    add_body("bag_has_key", (2,), _render_bag_has_key)
-    add_body("bag_remove_keys", (2,), _render_bag_remove_keys)
-    add_body("bag_set_key", (3,), _render_bag_set_key)
-    add_body("bag_zip", (2,), _render_bag_zip)
-    add_form("bag_pack_columns", ANY_NUMBER, _render_bag_pack_columns)
-    add_form("pack_dictionary", ANY_NUMBER, lambda call: render(ir.FunctionCall("bag_pack", call.args)))
+    add_bound_function(
+        "bag_keys", (1,), lambda b: f"CASE WHEN json_type({b}) = 'OBJECT' THEN to_json(json_keys({b})) END"
+    )
+    add_custom_function("bag_merge", ANY_NUMBER, _render_bag_merge)
+    add_bound_function("bag_has_key", (2,), _render_bag_has_key)
+    add_bound_function("bag_remove_keys", (2,), _render_bag_remove_keys)
+    add_bound_function("bag_set_key", (3,), _render_bag_set_key)
+    add_bound_function("bag_zip", (2,), _render_bag_zip)
+    add_custom_function("bag_pack_columns", ANY_NUMBER, _render_bag_pack_columns)
+    add_custom_function(
+        "pack_dictionary", ANY_NUMBER, lambda call: render_expression(ir.FunctionCall("bag_pack", call.args))
+    )
 
 
 def _install_sets() -> None:
@@ -141,8 +151,8 @@ def _install_sets() -> None:
         ("set_intersect", _render_intersect),
         ("set_difference", _render_difference),
     ):
-        add_form(name, range(2, 65), write)
-    add_body(
+        add_custom_function(name, range(2, 65), write)
+    add_bound_function(
         "set_equals",
         (2,),
         lambda a, b: (
@@ -150,13 +160,13 @@ def _install_sets() -> None:
             "false)"
         ),
     )
-    add_body(
+    add_bound_function(
         "set_has_element", (2,), lambda a, v: f"coalesce(list_contains({render_array(a)}, {_render_dynamic(v)}), false)"
     )
 
 
 def _render_dynamic(sql: str) -> str:
-    """Return SQL that converts a value to an element of a dynamic value."""
+    """Return SQL that converts a value to JSON, so that the value can be an element of a dynamic (JSON) value."""
     return f"CAST(kql_json({sql}) AS JSON)"
 
 
@@ -169,15 +179,17 @@ def _render_sorted(call: ir.FunctionCall, direction: str) -> str:
     if len(call.args) > 1:
         flag = call.args[1]
         if not isinstance(flag, ir.Literal) or flag.kind != "bool":
-            raise KqlUnsupportedError(f"{call.name}() of several arrays")
+            raise KqlUnsupportedError(f"{call.name}() of several arrays in this place")
         last = str(bool(flag.value)).lower()
-    return bind_once([render(call.args[0])], lambda a: f"kql_sorted({render_array(a)}, '{direction}', {last})")
+    return bind_once(
+        [render_expression(call.args[0])], lambda a: f"kql_sorted({render_array(a)}, '{direction}', {last})"
+    )
 
 
 def _render_repeat(call: ir.FunctionCall) -> str:
     value, count = render_argument("repeat", 0, call.args[0]), render_argument("repeat", 1, call.args[1])
 
-    def write(v: str, n: str) -> str:
+    def render_repetition(v: str, n: str) -> str:
         size = f"length(CAST({_render_dynamic(v)} AS VARCHAR)) * least({n}, 1048576)"
         listed = f"to_json(list_transform(range(0, least({n}, 1048576)), lambda _i: {_render_dynamic(v)}))"
         return (
@@ -185,7 +197,7 @@ def _render_repeat(call: ir.FunctionCall) -> str:
             f"{_MAX_ARRAY_CHARACTERS} characters') WHEN {n} >= 0 THEN {listed} END"
         )
 
-    return bind_once([value, count], write)
+    return bind_once([value, count], render_repetition)
 
 
 def _render_slice(a: str, start: str, end: str) -> str:
@@ -308,14 +320,18 @@ def _render_bag_pack_columns(call: ir.FunctionCall) -> str:
     for arg in call.args:
         name = naming.expression_name(arg)
         if not isinstance(arg, ir.ColumnRef) or name is None:
-            raise KqlUnsupportedError("function:bag_pack_columns", hint="each argument must be a column")
+            raise KqlUnsupportedError(
+                "function:bag_pack_columns", hint="each argument of bag_pack_columns() must be a column"
+            )
         pairs += [ir.Literal(name, "string"), arg]
-    return render(ir.FunctionCall("bag_pack", tuple(pairs)))
+    return render_expression(ir.FunctionCall("bag_pack", tuple(pairs)))
 
 
 def _render_lists(call: ir.FunctionCall) -> list[str]:
     return [
-        render_array(render(arg)) if isinstance(arg, ir.ColumnRef) else f"CAST(to_json({render(arg)}) AS JSON[])"
+        render_array(render_expression(arg))
+        if isinstance(arg, ir.ColumnRef)
+        else f"CAST(to_json({render_expression(arg)}) AS JSON[])"
         for arg in call.args
     ]
 

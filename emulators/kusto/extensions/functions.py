@@ -1,4 +1,4 @@
-"""User-defined ``let`` functions that return rows; each call is converted to a ``let`` statement."""
+"""User-defined functions (``let f = (...) {...}``) that return rows; each call becomes a ``let`` statement."""
 
 import contextlib
 import dataclasses
@@ -9,18 +9,21 @@ from duckdb_kql import ir, lower
 from duckdb_kql._state import State
 from duckdb_kql.errors import KqlUnsupportedError
 
-from emulators.kusto.extensions.library import reader, replace, writer
+from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.names import order_arguments
-from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
+from emulators.kusto.extensions.pipeline import find_operator_node
+from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name
 
-SUPPORTED: tuple[str, ...] = ("let functions that return rows, with scalar and tabular parameters, called by name",)
+SUPPORTED: tuple[str, ...] = (
+    "let functions that return rows, with scalar and tabular parameters, called by name or with invoke",
+)
 
 macros: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class FunctionParameter:
-    """Parameter of a ``let`` function; ``default`` is None if the parameter is required."""
+    """Parameter of a user-defined function; ``default`` is None if the parameter is required."""
 
     name: str
     tabular: bool
@@ -29,16 +32,16 @@ class FunctionParameter:
 
 @dataclasses.dataclass(frozen=True)
 class RowFunction:
-    """Declared ``let`` function that returns rows.
+    """User-defined function that returns rows, as declared by a ``let`` statement.
 
     Attributes:
         name: name of the function.
-        parameters: parameters in order.
+        parameters: parameters of the function, in order.
         body: parse tree of the function body, the text between the braces.
-        scalars: scalar names that were in scope at the declaration, with their values.
-        tables: names of tables that were in scope.
-        row_functions: other functions that return rows and were in scope, by name.
-        scalar_functions: functions that return a scalar and were in scope, by name.
+        scalars: values of the scalar names that were in scope at the declaration.
+        tables: names of the tables that were in scope at the declaration.
+        row_functions: functions that return rows and were in scope at the declaration, by name.
+        scalar_functions: functions that return a scalar and were in scope at the declaration, by name.
     """
 
     name: str
@@ -54,15 +57,16 @@ _FUNCTIONS: State[dict[str, RowFunction]] = State("emulators.kusto.row_functions
 
 
 def install() -> None:
-    """Add declarations and calls of ``let`` functions that return rows to the translator library."""
-    replace(lower, "_lower", _wrap_lower)
-    replace(lower, "_declare_let_function", _wrap_declare)
-    replace(lower, "_stored_call_source", _wrap_call_source)
-    replace(lower, "_is_tabular_value", _wrap_is_tabular)
-    replace(lower, "_lower_function_call", _wrap_call_expression)
+    """Add declarations and calls of user-defined functions that return rows to the KQL translator library."""
+    replace_attribute(lower, "_lower", _patch_lower)
+    replace_attribute(lower, "_declare_let_function", _patch_declare)
+    replace_attribute(lower, "_stored_call_source", _patch_call_source)
+    replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
+    replace_attribute(lower, "_lower_function_call", _patch_call_expression)
+    replace_attribute(lower, "_lower_head", _patch_lower_head)
 
 
-def _wrap_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_query(*args: Any) -> ir.Query:
         with _FUNCTIONS.bound({}):
             return default(*args)
@@ -75,15 +79,15 @@ def _find_called_function(node: Any) -> RowFunction | None:
     return _FUNCTIONS.get().get(parts[0].getText()) if parts else None
 
 
-def _wrap_call_source(default: Callable[[Any], ir.Source | None]) -> Callable[[Any], ir.Source | None]:
+def _patch_call_source(default: Callable[[Any], ir.Source | None]) -> Callable[[Any], ir.Source | None]:
     def lower_call_source(node: Any) -> ir.Source | None:
         function = _find_called_function(node)
-        return default(node) if function is None else _expand_call(function, node)
+        return default(node) if function is None else _convert_call_to_let(function, node)
 
     return lower_call_source
 
 
-def _wrap_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
+def _patch_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
     def is_tabular(node: Any, scalars: dict[str, ir.Expr]) -> bool:
         inner = reader.unparenthesize(node)
         if get_rule_name(inner) == "NamedFunctionCallExpression" and _find_called_function(inner):
@@ -93,32 +97,61 @@ def _wrap_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
     return is_tabular
 
 
-def _wrap_call_expression(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_call_expression(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_call_expression(node: Any) -> ir.Expr:
         function = _find_called_function(node)
         if function is not None:
             # For `x in (f())` this error tells the library that the list is a table.
-            raise KqlUnsupportedError(
-                f"let function:{function.name}", hint="it returns rows and cannot be used as a value"
-            )
+            raise _build_call_error(function, "the function returns rows and cannot be used as a scalar value")
         return default(node)
 
     return lower_call_expression
 
 
-def _wrap_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callable[[Any, dict[str, ir.Expr]], None]:
+def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
+    """Convert ``T | invoke f(x)`` to ``f(T, x)`` if the library cannot insert the body of f into a pipeline."""
+
+    def lower_head(head: Any, rest: list[Any]) -> ir.Query:
+        for index in reversed(range(len(rest))):
+            function, call = _find_invoked_function(rest[index])
+            if function is not None:
+                rows = lower_head(head, rest[:index])
+                return ir.Query(_convert_invoke_to_let(function, call, rows), reader.lower_operators(rest[index + 1 :]))
+        return default(head, rest)
+
+    return lower_head
+
+
+def _find_invoked_function(node: Any) -> tuple[RowFunction | None, Any]:
+    """Return the function of an operator ``invoke`` that only this module can call, and the parse tree of its call."""
+    operator = find_operator_node(node)
+    calls = find_rules(operator, "NamedFunctionCallExpression") if get_rule_name(operator) == "InvokeOperator" else []
+    function = _find_called_function(calls[0]) if calls else None
+    if function is None or not function.parameters or not function.parameters[0].tabular:
+        return None, None
+    declared = reader.LET_FUNCTIONS_STATE.get().get(function.name)
+    return (None, None) if declared is not None and declared.tabular is not None else (function, calls[0])
+
+
+def _patch_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callable[[Any, dict[str, ir.Expr]], None]:
     def declare_function(decl: Any, scalars: dict[str, ir.Expr]) -> None:
         function = _read_declaration(decl, scalars)
         if not _returns_rows(function):
             default(decl, scalars)
             return
-        if any(parameter.tabular for parameter in function.parameters):
+        if any(parameter.tabular for parameter in function.parameters) and not _calls_column_names_of(decl):
             # Functions that the library can insert into a pipeline remain available for `invoke`.
             with contextlib.suppress(KqlUnsupportedError):
                 default(decl, scalars)
         _FUNCTIONS.get()[function.name] = function
 
     return declare_function
+
+
+def _calls_column_names_of(decl: Any) -> bool:
+    """Return whether a function asks for the columns of a table, which the library cannot insert into a pipeline."""
+    calls = find_rules(decl, "NamedFunctionCallExpression")
+    return any(call.getText().startswith("column_names_of(") for call in calls)
 
 
 def _read_declaration(decl: Any, scalars: Mapping[str, ir.Expr]) -> RowFunction:
@@ -146,7 +179,7 @@ def _read_parameter(node: Any) -> FunctionParameter:
 
 
 def _returns_rows(function: RowFunction) -> bool:
-    """Return whether the last expression of a function body is a table; a name may be a table or a scalar."""
+    """Return whether the last expression of a function body yields rows rather than a scalar."""
     scalars = {**function.scalars, **{each.name: ir.ColumnRef(each.name) for each in function.parameters}}
     tables = {each.name for each in function.parameters if each.tabular}
     for statement in get_child_rules(function.body):
@@ -163,57 +196,111 @@ def _returns_rows(function: RowFunction) -> bool:
     return False
 
 
-def _expand_call(function: RowFunction, node: Any) -> ir.TableRef:
-    scope = reader.FN_STATE.get()
+def _convert_call_to_let(function: RowFunction, node: Any) -> ir.TableRef:
     nodes = order_arguments(function.name, [each.name for each in function.parameters], get_child_rules(node)[1:])
+    arguments = dict(zip([each.name for each in function.parameters], nodes, strict=True))
+    return _add_call(function, arguments, {})
+
+
+def _convert_invoke_to_let(function: RowFunction, node: Any, rows: ir.Query) -> ir.TableRef:
+    first, *others = function.parameters
+    nodes = order_arguments(function.name, [each.name for each in others], get_child_rules(node)[1:])
+    arguments = dict(zip([each.name for each in others], nodes, strict=True))
+    return _add_call(function, arguments, {first.name: rows})
+
+
+def _add_call(function: RowFunction, arguments: Mapping[str, Any], rows: Mapping[str, ir.Query]) -> ir.TableRef:
+    """Add a ``let`` statement for a call; return a reference to its table.
+
+    Args:
+        function: the called function.
+        arguments: parse tree of each argument by the name of its parameter; None for a missing argument.
+        rows: tabular arguments that are converted already, by the name of the parameter.
+    """
+    scope = reader.FN_STATE.get()
     scalars: dict[str, ir.Expr] = {}
     tables: list[tuple[str, ir.Query]] = []
-    for parameter, argument in zip(function.parameters, nodes, strict=True):
+    for parameter in function.parameters:
+        argument = arguments.get(parameter.name)
         if parameter.tabular:
-            tables.append((parameter.name, _lower_table_argument(function, argument, scope.scalars)))
+            bound = rows.get(parameter.name) or _parse_table_argument(function, argument)
+            substituted = reader.substitute_query(bound, reader.pipeline_scope(scope.scalars))
+            tables.append((parameter.name, _bind_in_scope_of_call(parameter.name, substituted)))
         else:
-            scalars[parameter.name] = _lower_scalar_argument(function, parameter, argument, scope.scalars)
+            value = _parse_scalar_argument(function, parameter, argument, scope.scalars)
+            scalars[parameter.name] = _bind_scalar_queries(parameter.name, value)
     later = scope.visible - function.tables
     with _enter_declared_scope(function):
-        query = _lower_function_body(function, scalars, tables)
+        query = _parse_function_body(function, scalars, tables)
     shadowed = writer.free_table_names(query) & later
     if shadowed:
-        raise KqlUnsupportedError(
-            f"let function:{function.name}", hint=f"{min(shadowed)!r} is redefined after the declaration"
+        raise _build_call_error(
+            function, f"{min(shadowed)!r} is redefined after the declaration of this function, which uses it"
         )
     name = reader.fresh_name(function.name)
     scope.pending[-1].append((name, query))
     return ir.TableRef(name)
 
 
-def _lower_scalar_argument(
+def _bind_in_scope_of_call(name: str, query: ir.Query) -> ir.Query:
+    """Add a ``let`` statement for a query of an argument, because names in it belong to the scope of the call."""
+    fresh = reader.fresh_name(name)
+    reader.FN_STATE.get().pending[-1].append((fresh, query))
+    return ir.Query(ir.TableRef(fresh), [])
+
+
+def _bind_scalar_queries(name: str, value: ir.Expr) -> ir.Expr:
+    """Return a scalar argument whose ``toscalar()`` queries are ``let`` statements in the scope of the call."""
+    done: dict[int, tuple[Any, Any]] = {}  # nodes can be shared; the original prevents that its id is used again
+
+    def bind(node: Any) -> Any:
+        if id(node) not in done:
+            done[id(node)] = node, bind_once(node)
+        return done[id(node)][1]
+
+    def bind_once(node: Any) -> Any:
+        if isinstance(node, ir.ToScalar):
+            return ir.ToScalar(_bind_in_scope_of_call(name, node.query))
+        if isinstance(node, tuple):
+            parts = tuple(map(bind, node))
+            return node if all(new is old for new, old in zip(parts, node, strict=True)) else parts
+        if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
+            return node
+        fields = {field.name: getattr(node, field.name) for field in dataclasses.fields(node) if field.init}
+        changed = {field: new for field, old in fields.items() if (new := bind(old)) is not old}
+        return dataclasses.replace(node, **changed) if changed else node
+
+    bound: ir.Expr = bind(value)
+    return bound
+
+
+def _build_call_error(function: RowFunction, reason: str) -> KqlUnsupportedError:
+    return KqlUnsupportedError(f"let function:{function.name}", hint=reason)
+
+
+def _parse_scalar_argument(
     function: RowFunction, parameter: FunctionParameter, node: Any, scalars: dict[str, ir.Expr]
 ) -> ir.Expr:
     if node is None:
         if parameter.default is None:
-            raise KqlUnsupportedError(
-                f"let function:{function.name}", hint=f"the argument {parameter.name!r} is missing"
-            )
+            raise _build_call_error(function, f"the call lacks the argument {parameter.name!r}")
         return parameter.default
     value: ir.Expr = reader.substitute(reader.lower_expr(node), scalars)
     if reader.reads_row(value):
-        raise KqlUnsupportedError(
-            f"let function:{function.name}",
-            hint="an argument refers to a column; only constants and tables are supported",
-        )
+        raise _build_call_error(function, "an argument refers to a column; use constants and tables only")
     return value
 
 
-def _lower_table_argument(function: RowFunction, node: Any, scalars: dict[str, ir.Expr]) -> ir.Query:
+def _parse_table_argument(function: RowFunction, node: Any) -> ir.Query:
     if node is None:
-        raise KqlUnsupportedError(f"let function:{function.name}", hint="a tabular argument is missing")
-    query: ir.Query = reader.substitute_query(reader.lower_query_node(node), reader.pipeline_scope(scalars))
+        raise _build_call_error(function, "the call lacks a tabular argument")
+    query: ir.Query = reader.lower_query_node(node)
     return query
 
 
 @contextlib.contextmanager
 def _enter_declared_scope(function: RowFunction) -> Iterator[None]:
-    """Context manager: make the functions and tables visible that were in scope at the declaration of a function."""
+    """Context manager: replace the functions and tables in scope by those at the declaration of a function."""
     with (
         reader.nested_scope(),
         _FUNCTIONS.bound(dict(function.row_functions)),
@@ -223,7 +310,7 @@ def _enter_declared_scope(function: RowFunction) -> Iterator[None]:
         yield
 
 
-def _lower_function_body(
+def _parse_function_body(
     function: RowFunction, arguments: dict[str, ir.Expr], tables: list[tuple[str, ir.Query]]
 ) -> ir.Query:
     for name, _ in tables:

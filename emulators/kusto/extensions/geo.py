@@ -1,10 +1,10 @@
-"""Geospatial functions, computed on a sphere as in Kusto by default."""
+"""Geospatial KQL functions; the earth is a sphere, as in Kusto by default."""
 
 from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
 
-from emulators.kusto.extensions.registry import add_body, add_form
-from emulators.kusto.extensions.sql import bind_once, render
+from emulators.kusto.extensions.registry import add_bound_function, add_custom_function
+from emulators.kusto.extensions.sql import bind_once, render_expression
 
 SUPPORTED: tuple[str, ...] = (
     "geo_distance_2points",
@@ -49,16 +49,16 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the geospatial functions to the translator library."""
-    add_form("geo_distance_2points", (4, 5), _render_distance)
-    add_form("geo_point_in_circle", (5,), _render_in_circle)
-    add_form("geo_point_in_polygon", (3,), _render_in_polygon)
-    add_form("geo_point_to_geohash", (2, 3), _render_to_geohash)
-    add_body("geo_geohash_to_central_point", (1,), _render_from_geohash)
+    """Add the geospatial functions to the KQL translator library."""
+    add_custom_function("geo_distance_2points", (4, 5), _render_distance)
+    add_custom_function("geo_point_in_circle", (5,), _render_in_circle)
+    add_custom_function("geo_point_in_polygon", (3,), _render_in_polygon)
+    add_custom_function("geo_point_to_geohash", (2, 3), _render_to_geohash)
+    add_bound_function("geo_geohash_to_central_point", (1,), _render_from_geohash)
 
 
 def _render_reals(call: ir.FunctionCall) -> list[str]:
-    return [f"CAST({render(arg)} AS DOUBLE)" for arg in call.args]
+    return [f"CAST({render_expression(arg)} AS DOUBLE)" for arg in call.args]
 
 
 def _render_distance(call: ir.FunctionCall) -> str:
@@ -74,17 +74,17 @@ def _render_in_circle(call: ir.FunctionCall) -> str:
 
 
 def _render_in_polygon(call: ir.FunctionCall) -> str:
-    point = [f"CAST({render(arg)} AS DOUBLE)" for arg in call.args[:2]]
-    return bind_once([*point, render(call.args[2])], lambda *args: f"kql_in_polygon({', '.join(args)})")
+    point = [f"CAST({render_expression(arg)} AS DOUBLE)" for arg in call.args[:2]]
+    return bind_once([*point, render_expression(call.args[2])], lambda *args: f"kql_in_polygon({', '.join(args)})")
 
 
 def _render_to_geohash(call: ir.FunctionCall) -> str:
-    accuracy = render(call.args[2]) if len(call.args) == 3 else "5"  # noqa: PLR2004
+    accuracy = render_expression(call.args[2]) if len(call.args) == 3 else "5"  # noqa: PLR2004
     return bind_once([*_render_reals(call)[:2], f"CAST({accuracy} AS BIGINT)"], _render_geohash)
 
 
 def _render_geohash(lon: str, lat: str, digits: str) -> str:
-    """Return SQL of the geohash of a point: the bits of both coordinates alternate, with five bits per digit."""
+    """Return SQL that computes the geohash of a point: the bits of both coordinates alternate, five bits a digit."""
 
     def render_bit(index: str) -> str:
         even = f"CAST(floor(({lon} + 180) / 360 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"

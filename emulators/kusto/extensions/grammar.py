@@ -1,6 +1,6 @@
-"""Lexer for KQL syntax that is missing in the grammar of the translator library.
+"""Lexer that rewrites valid KQL syntax which the grammar of the translator library does not accept.
 
-It replaces and inserts tokens. The positions of all other tokens in the query text do not change.
+The lexer replaces and inserts tokens; the positions of all other tokens in the query text do not change.
 """
 
 from collections import deque
@@ -10,7 +10,7 @@ from antlr4 import Token  # type: ignore[import-untyped]  # its stubs are no par
 from duckdb_kql import parser
 from duckdb_kql._antlr.KqlLexer import KqlLexer
 
-from emulators.kusto.extensions.library import replace
+from emulators.kusto.extensions.library import replace_attribute
 
 NOTHING = "\N{SYMBOL FOR NULL}"
 """Placeholder for the expressions of ``serialize`` without arguments and for the star of an output schema."""
@@ -20,14 +20,15 @@ _ENDS = frozenset({KqlLexer.BAR, KqlLexer.CLOSEPAREN, KqlLexer.CLOSEBRACE, KqlLe
 _PROPERTIES = frozenset({"regex", "quote", "escape", "greedy"})
 _RANGES = frozenset({KqlLexer.BETWEEN, KqlLexer.NOT_BETWEEN})
 _BLANKS = frozenset(map(ord, " \t\r\n\f"))
+_BY_NAMES = "-by-names"
 _BEGINS = frozenset({KqlLexer.BAR, KqlLexer.OPENPAREN})
 
 
 class CompletingLexer(KqlLexer):
-    """Lexer that rewrites tokens which the library's grammar does not accept.
+    """Lexer that rewrites tokens which the grammar of the translator library does not accept.
 
-    It rewrites ``serialize`` without arguments, ``parse-kv``, the star of an output schema, keywords as column names,
-    and the bounds of ``between``.
+    The lexer rewrites ``serialize`` without arguments, ``parse-kv``, the star of an output schema, keywords as column
+    names, ``project-by-names``, ``table()`` and the bounds of ``between``.
     """
 
     def __init__(self, text: Any) -> None:
@@ -61,21 +62,35 @@ class CompletingLexer(KqlLexer):
                 [_replace_token(token, KqlLexer.LONG, "long"), _replace_token(token, KqlLexer.COLON, ":")]
             )
             token = _replace_token(token, KqlLexer.IDENTIFIER, NOTHING)
-        elif self._is_column_name(token):
+        elif token.type == KqlLexer.PROJECT and self._before == KqlLexer.BAR:
+            self._join_project_by_names(token)
+        elif self._is_column_name(token) or self._is_table_call(token):
             token.type = KqlLexer.IDENTIFIER
         token = self._add_parentheses(token)
         self._earlier, self._before = self._before, token.type
         return token
 
     def _is_column_name(self, token: Token) -> bool:
-        """Return whether the keyword ``title`` or ``count`` is a column name in this place, as in Data Explorer."""
+        """Return whether ``title`` or ``count`` is a column name at this place of the query, instead of a keyword."""
         if token.type == KqlLexer.RENDER:
             self._in_render = True
         if token.type == KqlLexer.TITLE:
             return not self._in_render
-        return token.type == KqlLexer.COUNT and self._before not in _BEGINS and not self._is_called()
+        return token.type == KqlLexer.COUNT and self._before not in _BEGINS and not self._is_followed_by_parenthesis()
 
-    def _is_called(self) -> bool:
+    def _is_table_call(self, token: Token) -> bool:
+        return token.type == KqlLexer.TABLE and self._is_followed_by_parenthesis()
+
+    def _join_project_by_names(self, token: Token) -> None:
+        """Make one token of ``project-by-names``, which the grammar then accepts as ``project``."""
+        rest = [chr(self._input.LA(ahead)) for ahead in range(1, len(_BY_NAMES) + 1) if self._input.LA(ahead) > 0]
+        if "".join(rest) != _BY_NAMES or self._ahead:
+            return
+        while self._input.index <= token.stop + len(_BY_NAMES):
+            super().nextToken()
+        token.text = f"project{_BY_NAMES}"
+
+    def _is_followed_by_parenthesis(self) -> bool:
         ahead = 1
         while self._input.LA(ahead) in _BLANKS:
             ahead += 1
@@ -84,7 +99,7 @@ class CompletingLexer(KqlLexer):
     def _add_parentheses(self, token: Token) -> Token:
         """Add parentheses around each bound of ``between``.
 
-        The grammar accepts other bounds than simple values only in parentheses.
+        Without parentheses, the grammar accepts only simple values as bounds.
         """
         if token.type == KqlLexer.OPENPAREN:
             self._depth += 1
@@ -117,12 +132,12 @@ class CompletingLexer(KqlLexer):
 
 
 def _replace_token(token: Token, kind: int, text: str) -> Token:
-    """Return a new token with another type and text, at the position of a token."""
+    """Return a new token with another type and text, at the position of a given token."""
     replacement = token.clone()
     replacement.type, replacement.text = kind, text
     return replacement
 
 
 def install() -> None:
-    """Make the translator library use this lexer."""
-    replace(parser, "KqlLexer", lambda _: CompletingLexer)
+    """Make the translator library use `CompletingLexer`."""
+    replace_attribute(parser, "KqlLexer", lambda _: CompletingLexer)

@@ -1,4 +1,4 @@
-"""Rendering of pipelines that run once per group of rows, for ``mv-apply`` and ``partition``.
+"""Translation of pipelines (sequences of query operators) that ``mv-apply`` and ``partition`` run per group of rows.
 
 The SQL does not run the pipeline separately for each group. Each query operator of the pipeline is converted to one
 operator over all groups, with the group as an additional column for sorting, counting and aggregation.
@@ -12,7 +12,7 @@ from duckdb_kql import ir, lower, schema, translate
 
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.aggregates import OrderedSummarize, is_order_sensitive
-from emulators.kusto.extensions.library import reader, replace, writer
+from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute
 from emulators.kusto.extensions.ranks import render_sort_key_parts
 from emulators.kusto.extensions.serialized import (
@@ -25,7 +25,7 @@ from emulators.kusto.extensions.serialized import (
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows, render_row_limit
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
 from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefix
-from emulators.kusto.extensions.windows import wrap_windowed
+from emulators.kusto.extensions.windows import wrap_window_functions
 
 macros: tuple[str, ...] = ()
 _IN_PLACE = (ir.Where, ir.Extend, ir.Project, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.ProjectAway, Serialize)
@@ -34,16 +34,16 @@ _EMPTYING = (ir.Where, ir.MvExpand, ir.Parse, ir.Take, ir.Top, TakeRows)
 
 @dataclasses.dataclass(frozen=True)
 class GroupedOperator(PipelineOperator):
-    """Query operator that contains a pipeline, which it runs for each group of rows.
+    """Query operator with a nested pipeline that runs for each group of rows.
 
     Attributes:
-        body: the pipeline as a query; its source is a placeholder for the rows of a group.
+        body: nested pipeline as a query; the source of the query is a placeholder for the rows of a group.
     """
 
     body: ir.Query
 
     def replace_expressions(self, substitute: Substitute) -> "GroupedOperator":
-        """Return a copy in which the names of scalars inside the pipeline are replaced, as in a subquery."""
+        """Return a copy in which the function ``substitute`` has replaced names of scalars in the nested pipeline."""
         bound = substitute(ir.ToScalar(self.body))
         return self if not isinstance(bound, ir.ToScalar) else dataclasses.replace(self, body=bound.query)
 
@@ -52,11 +52,13 @@ _UNCHANGED = (ir.Where, ir.Extend, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.P
 
 
 def install() -> None:
-    """Make the translator library resolve table names of ``in (T)`` inside nested pipelines."""
-    replace(lower, "_resolve_in_subqueries", _wrap_resolve_in_subqueries)  # the library supports only its own operators
+    """Make the translator library resolve the table in ``x in (T)`` also inside nested pipelines."""
+    replace_attribute(
+        lower, "_resolve_in_subqueries", _patch_resolve_in_subqueries
+    )  # the library supports only its own operators
 
 
-def _wrap_resolve_in_subqueries(
+def _patch_resolve_in_subqueries(
     default: Callable[[ir.Query, set[str]], ir.Query],
 ) -> Callable[[ir.Query, set[str]], ir.Query]:
     def resolve_tables(query: ir.Query, names: set[str]) -> ir.Query:
@@ -72,8 +74,8 @@ def _wrap_resolve_in_subqueries(
     return resolve_tables
 
 
-def lower_body(node: Any) -> ir.Query:
-    """Convert the parse tree of a nested pipeline to a query with a placeholder as its source."""
+def parse_nested_pipeline(node: Any) -> ir.Query:
+    """Convert the parse tree of a nested pipeline to a query; a placeholder is the source of the query."""
     inner = reader.collapse(node)
     nodes = get_child_rules(inner) if get_rule_name(inner) == "PipeSubExpression" else [inner]
     return ir.Query(ir.DataTable((), ()), reader.lower_operators(nodes))
@@ -81,13 +83,13 @@ def lower_body(node: Any) -> ir.Query:
 
 @dataclasses.dataclass(frozen=True)
 class GroupedRows:
-    """Input rows of a nested pipeline.
+    """Input rows of a nested pipeline, with a column that identifies their group.
 
     Attributes:
-        rows: name of the subquery that yields the rows.
-        cols: columns of the rows, including the group column.
+        rows: name of the SQL subquery that yields the rows.
+        cols: names of the columns of the rows, including the group column.
         group: name of the column that identifies the group.
-        contiguous: whether the rows of a group are adjacent.
+        contiguous: True if the rows of each group are adjacent.
     """
 
     rows: str
@@ -97,17 +99,17 @@ class GroupedRows:
 
 
 def render_grouped(groups: GroupedRows, before: list[ir.Operator], body: ir.Query) -> tuple[str, list[str]]:
-    """Render one SELECT that runs a pipeline for all groups; return it with its columns except the group column.
+    """Return one SELECT that runs a pipeline for all groups, and the names of its columns except the group column.
 
     Args:
         groups: input rows with the column that identifies their group.
         before: query operators that run before the pipeline and create the rows of each group.
-        body: the pipeline.
+        body: the nested pipeline.
 
     Raises:
         QueryError: the emulator does not support an operator of the pipeline inside a group.
     """
-    operators = [*before, *_apply_per_group(body.operators, groups)]
+    operators = [*before, *_apply_operators_per_group(body.operators, groups)]
     source = ir.CommandSource(f"SELECT * FROM {groups.rows}", tuple(groups.cols), "")  # noqa: S608  a generated name
     query = ir.Query(source, operators)
     known = writer.nested_schema()
@@ -115,17 +117,17 @@ def render_grouped(groups: GroupedRows, before: list[ir.Operator], body: ir.Quer
     return str(translate.to_sql(query, known)), [name for name in columns if name != groups.group]
 
 
-def create_name(purpose: str) -> str:
+def create_subquery_name(purpose: str) -> str:
     """Return an unused name for a subquery."""
     return str(translate.quote_ident(writer.NAMES_STATE.get().binding_name(purpose)))
 
 
-def create_group_name(cols: list[str]) -> str:
+def create_group_column_name(cols: list[str]) -> str:
     """Return an unused name for the group column."""
     return f"{find_free_prefix(cols)}g"
 
 
-def _apply_per_group(operators: list[ir.Operator], groups: GroupedRows) -> list[ir.Operator]:
+def _apply_operators_per_group(operators: list[ir.Operator], groups: GroupedRows) -> list[ir.Operator]:
     lifted: list[ir.Operator] = []
     order = RowOrder.NONE
     may_be_empty = False
@@ -134,7 +136,7 @@ def _apply_per_group(operators: list[ir.Operator], groups: GroupedRows) -> list[
         check_order(operator, order)
         partition = RowPartition((groups.group,), contiguous)
         each = _convert_to_group_operator(operator, groups, partition, may_be_empty=may_be_empty)
-        lifted.append(wrap_windowed(each, partition))
+        lifted.append(wrap_window_functions(each, partition))
         contiguous = isinstance(each, ir.Sort | TakePerGroup) or (contiguous and isinstance(each, _IN_PLACE))
         order = infer_order_after(operator, order)
         may_be_empty = isinstance(operator, _EMPTYING) or (may_be_empty and not isinstance(operator, ir.Summarize))
@@ -156,7 +158,7 @@ def _convert_to_group_operator(
 
 
 def _convert_operator(operator: ir.Operator, group: str, partition: RowPartition) -> ir.Operator | None:
-    """Return the operator that applies ``operator`` to each group, None if it is not supported."""
+    """Return a query operator that applies ``operator`` to each group; None if this is not supported."""
     lifted: ir.Operator | None = None
     named = ir.NamedExpr(ir.ColumnRef(group), group)
     match operator:
@@ -173,7 +175,7 @@ def _convert_operator(operator: ir.Operator, group: str, partition: RowPartition
         case SelectColumns():
             lifted = SelectWithGroup(operator, group)
         case SerializedInputOperator():
-            lifted = operator.with_partition(partition)
+            lifted = operator.copy_with_partition(partition)
         case DistinctRows() if operator.named is None:
             lifted = operator
         case _ if isinstance(operator, _UNCHANGED):
@@ -196,7 +198,10 @@ class TakePerGroup(PipelineOperator):
     group: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields the first rows of each group, in their current order or in that of the sort keys."""
+        """Render the operator as SQL that yields the first rows of each group.
+
+        The first rows are those in the current order of the rows, or in the order of the sort keys.
+        """
         prefix = find_free_prefix(cols)
         group, row = translate.quote_ident(self.group), f"{prefix}n"
         keys = render_sort_key_parts(self.taken.keys) or [
@@ -214,19 +219,19 @@ class TakePerGroup(PipelineOperator):
         )
 
     def replace_expressions(self, substitute: Substitute) -> "TakePerGroup":
-        """Return a copy in which row count and sort keys of the inner operator are replaced."""
+        """Return a copy in which the function ``substitute`` has replaced the number of rows and the sort keys."""
         return dataclasses.replace(self, taken=self.taken.replace_expressions(substitute))
 
 
 @dataclasses.dataclass(frozen=True)
 class SelectWithGroup(PipelineOperator):
-    """Selection of columns by pattern that always includes the group column."""
+    """Query operator that selects columns by pattern and always includes the group column."""
 
     chosen: SelectColumns
     group: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that selects the columns and the group column."""
+        """Render the operator as SQL that selects the columns and the group column."""
         return f"SELECT {writer.quoted(self.infer_columns(cols))} FROM {prev}"  # noqa: S608  quoted names
 
     def infer_columns(self, cols: list[str]) -> list[str]:
@@ -236,14 +241,14 @@ class SelectWithGroup(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class SummarizePerGroup(PipelineOperator):
-    """Query operator ``summarize`` without keys for each group; it returns a row also for an empty group."""
+    """Query operator ``summarize`` without keys, applied to each group; an empty group also yields a row."""
 
     each: ir.Summarize
     alone: ir.Summarize
     groups: GroupedRows
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields one row for each group, also for groups whose rows were all filtered out."""
+        """Render the operator as SQL that yields one row for each group, even if all its rows were filtered out."""
         group = translate.quote_ident(self.groups.group)
         counted, each = translate.render_operator(self.each, prev, cols), f"{find_free_prefix(cols)}c"
         none = translate.render_operator(self.alone, f"(SELECT * FROM {prev} LIMIT 0)", cols)  # noqa: S608

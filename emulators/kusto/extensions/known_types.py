@@ -1,12 +1,13 @@
-"""Types of expressions that are known before DuckDB binds the SQL, and shorter SQL where they allow it.
+"""Inference of expression types during translation, so that the SQL needs fewer type tests.
 
-The translator library knows names but not types. Where a name may refer to a dynamic, its SQL tests the type of each
-value. A column needs no such test if it has the same type in all tables and if the query gives its name to no other
-value. The SQL is then half as long, which saves most of the time of a small query.
+The translator library knows the names of columns but not their types. Where a name may refer to a dynamic value, the
+SQL of the library tests the type of each value. A column needs no such test if it has the same type in all tables and
+if the query gives its name to no other value. Without these tests the SQL is half as long, which saves most of the time
+of a small query.
 
-In Kusto ``==`` is false for a null; in SQL it is null, and the library corrects that. A ``where`` removes the row in
-both cases, so the comparisons at its top need no correction. DuckDB can then skip row groups by their minimum and
-maximum.
+In Kusto ``==`` is false for a null. In SQL the comparison is null, and the library corrects this result. A ``where``
+removes the row in both cases, so the comparisons at its top need no correction. DuckDB can then skip row groups by
+their minimum and maximum.
 """
 
 import collections
@@ -20,7 +21,7 @@ from duckdb_kql._state import State
 from duckdb_kql.errors import KqlError
 from duckdb_kql.translate import naming
 
-from emulators.kusto.extensions.library import replace
+from emulators.kusto.extensions.library import replace_attribute
 from emulators.kusto.extensions.make_series import MakeSeries
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
 from emulators.kusto.tables import FINITE_OR_INFINITE
@@ -48,7 +49,7 @@ _RESULT_OF = {name: kind for kind, names in _RESULTS.items() for name in names}
 _ALIASES = {"double": "real", "boolean": "bool", "date": "datetime", "time": "timespan"}
 _READING = (ir.ColumnRef, ir.Literal, ir.Parameter, ir.FunctionCall, ir.BinaryOp, ir.UnaryOp, ir.JoinKey, ir.LetRef,
             ir.PathStep, ir.TableRef, ir.InList, ir.HasList)  # fmt: skip
-"""Types of nodes whose text fields are not names of new columns."""
+"""Types of query nodes whose text fields are not names of new columns."""
 _KNOWN_OPERATORS = (ir.Where, ir.Project, ir.Extend, ir.Take, ir.Sort, ir.Top, ir.Count, ir.Distinct, ir.Join,
                     ir.Lookup, ir.Union, ir.MvExpand, ir.Parse, ir.ProjectAway, ir.ProjectRename, ir.Summarize,
                     MakeSeries, SelectColumns, TakeRows, DistinctRows)  # fmt: skip
@@ -56,31 +57,33 @@ _KNOWN_SOURCES = (ir.TableRef, ir.DataTable, ir.PrintSource, ir.RangeSource)
 
 
 def _install_types() -> None:
-    """Make the translator library use known column types."""
-    replace(translate, "_may_be_dynamic", _wrap_may_be_dynamic)
-    replace(translate, "render_kql_tostring", _wrap_tostring)
+    """Make the translator library use the known types of columns."""
+    replace_attribute(translate, "_may_be_dynamic", _patch_may_be_dynamic)
+    replace_attribute(translate, "render_kql_tostring", _patch_tostring)
     # The result of arithmetic on int is long.
-    replace(translate, "_is_int_expr", lambda default: lambda node: default(node) or infer_type(node) == "int")
+    replace_attribute(
+        translate, "_is_int_expr", lambda default: lambda node: default(node) or infer_type(node) == "int"
+    )
 
 
 @contextlib.contextmanager
 def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None]:
-    """Context manager: make the known types of columns available while a query is translated.
+    """Context manager: make the types of columns known to `infer_type` while a query is translated.
 
     Args:
-        query: the query in the intermediate representation.
-        types: DuckDB's type of each column that has the same type in all tables.
+        query: the query in the intermediate representation of the translator library.
+        types: DuckDB type by column name, for columns that have the same type in all tables.
     """
     assigned = _find_assigned_names(query)
-    # A join appends a number to the name of the second of two columns with the same name.
-    usable = assigned is not None
-    known = {n: t for n, t in types.items() if n not in (assigned or ()) and not n[-1:].isdigit()} if usable else {}
-    with _TYPES.bound(known):
+    unknown = set(types) if assigned is None else assigned
+    if _may_number_columns(query):
+        unknown |= {name for name in types if name[-1:].isdigit()}
+    with _TYPES.bound({name: kind for name, kind in types.items() if name not in unknown}):
         yield
 
 
 def infer_type(expr: ir.Expr) -> str | None:
-    """Return the Kusto type of an expression, None if it is unknown."""
+    """Return the Kusto type of an expression; None if the type is unknown before DuckDB binds the SQL."""
     match expr:
         case ir.Literal() | ir.Parameter():
             return _ALIASES.get(expr.kind, expr.kind)
@@ -96,29 +99,49 @@ def infer_type(expr: ir.Expr) -> str | None:
 
 
 def can_be_nan(expr: ir.Expr) -> bool:
-    """Return whether an expression of type real can be NaN; false only for columns that contain no NaN."""
+    """Return whether an expression of type real can be NaN; False only for a column that is known to contain no NaN."""
     return not isinstance(expr, ir.ColumnRef) or _TYPES.get().get(expr.name) != FINITE_OR_INFINITE
 
 
 def _find_assigned_names(query: ir.Query) -> set[str] | None:
-    """Return the names that a query may assign to values, None if the query contains an unknown operator."""
+    """Return all names that a query may assign to a value; None if this module does not know one of its operators."""
     names: set[str] = set()
-    stack: list[Any] = [query]
+    for node in _walk_nodes(query):
+        if isinstance(node, str):
+            names.add(node)
+        elif _is_unknown_operator(node):
+            return None
+        elif isinstance(node, ir.NamedExpr) and node.name is None and not isinstance(node.expr, ir.ColumnRef):
+            names.add(_infer_name(node.expr))
+    return names
+
+
+def _walk_nodes(root: Any) -> Iterator[Any]:
+    """Yield a node of a query and the nodes and texts below it, without the texts that name no new column."""
+    stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:
         node = stack.pop()
         if isinstance(node, list | tuple):
             stack.extend(node)
         elif isinstance(node, str):
-            names.add(node)
+            yield node
         elif dataclasses.is_dataclass(node) and id(node) not in seen:
             seen.add(id(node))
-            if _is_unknown_operator(node):
-                return None
+            yield node
             stack.extend(_iterate_field_values(node))
-            if isinstance(node, ir.NamedExpr) and node.name is None and not isinstance(node.expr, ir.ColumnRef):
-                names.add(_infer_name(node.expr))
-    return names
+
+
+def _may_number_columns(query: ir.Query) -> bool:
+    """Return whether a query may append a number to the name of the second of two columns with the same name."""
+    for node in _walk_nodes(query):
+        if isinstance(node, ir.Join | ir.Lookup):
+            return True
+        if isinstance(node, ir.Project | ir.Summarize):
+            names = [each.name for each in _walk_nodes(node) if isinstance(each, ir.ColumnRef)]
+            if len(set(names)) < len(names):
+                return True
+    return False
 
 
 def _is_unknown_operator(node: object) -> bool:
@@ -141,21 +164,21 @@ def _infer_name(expr: ir.Expr) -> str:
         return ""  # the expression has no name that could collide; a missing name is reported elsewhere
 
 
-def _wrap_may_be_dynamic(default: Callable[[ir.Expr], bool]) -> Callable[[ir.Expr], bool]:
+def _patch_may_be_dynamic(default: Callable[[ir.Expr], bool]) -> Callable[[ir.Expr], bool]:
     def may_be_dynamic(node: ir.Expr) -> bool:
         return default(node) and not (isinstance(node, ir.ColumnRef) and _TYPES.get().get(node.name, "JSON") != "JSON")
 
     return may_be_dynamic
 
 
-def _wrap_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_tostring(node: ir.Expr) -> str:
-        return f"coalesce({translate.render_expr(node)}, '')" if _is_text(node) else default(node)
+        return f"coalesce({translate.render_expr(node)}, '')" if _is_text_column(node) else default(node)
 
     return render_tostring
 
 
-def _is_text(node: ir.Expr) -> bool:
+def _is_text_column(node: ir.Expr) -> bool:
     return isinstance(node, ir.ColumnRef) and _TYPES.get().get(node.name) == "VARCHAR"
 
 
@@ -166,13 +189,13 @@ _TOP: State[frozenset[int]] = State("emulators.kusto.top_of_filter", frozenset)
 
 
 def _install_filters() -> None:
-    """Render the top-level comparisons of ``where`` as plain SQL, because a null result removes the row anyway."""
-    replace(translate, "render_operator", _wrap_render_operator)
-    replace(translate, "_apply_null_semantics", _wrap_null_correction)
-    replace(translate, "_in_result", _wrap_in_result)
+    """Omit the correction of null results in top-level comparisons of ``where``: null removes the row anyway."""
+    replace_attribute(translate, "render_operator", _patch_render_operator)
+    replace_attribute(translate, "_apply_null_semantics", _patch_null_correction)
+    replace_attribute(translate, "_in_result", _patch_in_result)
 
 
-def _wrap_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
         if not isinstance(op, ir.Where):
             return default(op, prev, cols)
@@ -183,11 +206,11 @@ def _wrap_render_operator(default: Callable[..., str]) -> Callable[..., str]:
 
 
 def _find_top_operands(predicate: ir.Expr) -> frozenset[int]:
-    """Return the Python ids of the left operands of the top-level comparisons in a predicate of ``where``.
+    """Return the ``id()`` of the left operand of each comparison that an outermost ``and`` of a ``where`` joins.
 
-    Operands that occur repeatedly in the predicate are omitted, because their ids are ambiguous.
+    An operand object that occurs repeatedly is omitted, because its ``id()`` does not identify one comparison.
     """
-    counts = collections.Counter(map(id, _iterate_visits(predicate)))
+    counts = collections.Counter(map(id, _iterate_references(predicate)))
     lefts = (each.left if isinstance(each, ir.BinaryOp) else each.value for each in _find_comparisons(predicate))
     return frozenset(id(left) for left in lefts if counts[id(left)] == 1)
 
@@ -200,8 +223,8 @@ def _find_comparisons(predicate: ir.Expr) -> Iterator[ir.BinaryOp | ir.InList]:
         yield predicate
 
 
-def _iterate_visits(root: object) -> Iterator[object]:
-    """Yield a node once for each reference to it; descend into each node only once."""
+def _iterate_references(root: object) -> Iterator[object]:
+    """Yield each node as often as other nodes refer to it, but enter its children only once."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:
@@ -215,8 +238,8 @@ def _iterate_visits(root: object) -> Iterator[object]:
                 stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _wrap_null_correction(default: Callable[..., str]) -> Callable[..., str]:
-    """Omit the library's correction of nulls for top-level comparisons of ``where``."""
+def _patch_null_correction(default: Callable[..., str]) -> Callable[..., str]:
+    """Omit the translator library's correction of null results in the top-level comparisons of ``where``."""
 
     def correct_nulls(rendered: str, when_null: str, operands: Operands) -> str:
         left, _ = operands[0]
@@ -226,7 +249,7 @@ def _wrap_null_correction(default: Callable[..., str]) -> Callable[..., str]:
     return correct_nulls
 
 
-def _wrap_in_result(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_in_result(default: Callable[..., str]) -> Callable[..., str]:
     def render_in_result(sql: str, node: ir.InList, value: str) -> str:
         bare = not node.negated and id(node.value) in _TOP.get()
         return sql if bare else default(sql, node, value)
@@ -238,6 +261,6 @@ macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add known types, and plain comparisons in ``where``, to the translator library."""
+    """Make the translator library use known column types, and plain comparisons in ``where``."""
     _install_types()
     _install_filters()

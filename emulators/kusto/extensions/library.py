@@ -1,7 +1,7 @@
-"""Access to private functions of the translator library that the extensions use or replace.
+"""Access to private functions of duckdb_kql, the KQL translator library, which the extensions call or replace.
 
-Check this module when the version of the library changes. The functions are looked up at each call, so that every
-extension uses the replacements of the others.
+Check this module when the version of the library changes. The functions are looked up at each call, so that an
+extension uses the replacements that other extensions have installed.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from duckdb_kql import lower, translate
 
 
 class Internals:
-    """Access to the private functions of a module by their names without the underscore."""
+    """Proxy through which private functions of a module are called by their names without the underscore."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -27,6 +27,6 @@ writer = Internals(translate)
 """Library module that converts the intermediate representation to SQL."""
 
 
-def replace(module: ModuleType, name: str, wrap: Callable[[Any], Any]) -> None:
-    """Replace the attribute ``name`` of a module; ``wrap`` receives the old value and returns the new one."""
+def replace_attribute(module: ModuleType, name: str, wrap: Callable[[Any], Any]) -> None:
+    """Replace an attribute of a library module; ``wrap`` receives the old value and returns the new value."""
     setattr(module, name, wrap(getattr(module, name)))

@@ -1,4 +1,4 @@
-"""Query operator ``make-series``: aggregates rows by steps along an axis, into arrays without gaps.
+"""Query operator ``make-series``: aggregates rows into one array per key, with an element for each step of an axis.
 
 See "make-series operator" of the Kusto documentation.
 """
@@ -15,7 +15,7 @@ from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.make_series_sql import AxisSql, SeriesSql, render_series
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
-from emulators.kusto.extensions.sql import render
+from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.extensions.tabular import resolve_value
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_source_position
 
@@ -27,7 +27,7 @@ AGGREGATES = frozenset(
     {"avg", "count", "dcount", "max", "min", "stdev", "sum", "variance", "percentile", "take_any"}
     | {"avgif", "countif", "dcountif", "maxif", "minif", "stdevif", "sumif", "varianceif"}
 )
-"""The documented aggregates; others do not return numbers."""
+"""Aggregates that the documentation of ``make-series`` permits; other aggregates do not return numbers."""
 
 macros: tuple[str, ...] = (
     """CREATE OR REPLACE MACRO kql_array(numbers) AS list_transform([numbers], lambda _l:
@@ -47,18 +47,18 @@ macros: tuple[str, ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class MakeSeries(PipelineOperator):
-    """Query operator ``make-series``.
+    """Query operator ``make-series``, which aggregates rows into one array per key.
 
     Attributes:
         aggregates: the aggregates whose values the arrays contain.
-        defaults: for each aggregate, the value of bins without rows.
-        axis: expression of the axis.
-        start: start of the axis, None for the first bin with a row.
-        stop: end of the axis, None for the last bin with a row.
-        step: distance between elements.
-        by: keys; each combination has one row of arrays.
-        through: whether the axis includes ``stop`` and its bins are those of ``bin()``.
-        nonempty: whether an empty input returns arrays of defaults.
+        defaults: for each aggregate, the value for bins (steps of the axis) without rows.
+        axis: expression of the axis, usually a datetime column.
+        start: start of the axis; None for the first bin with a row.
+        stop: end of the axis; None for the last bin with a row.
+        step: distance between two elements of the axis.
+        by: key expressions; the result has one row of arrays for each combination of keys.
+        through: True if the axis includes ``stop`` and its bins are those of ``bin()`` (clause ``in range()``).
+        nonempty: True if an empty input yields arrays of default values (``kind=nonempty``).
     """
 
     aggregates: tuple[ir.NamedExpr, ...]
@@ -72,66 +72,72 @@ class MakeSeries(PipelineOperator):
     nonempty: bool = False
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields one row of arrays for each combination of keys."""
+        """Render the operator as SQL that yields one row of arrays for each combination of keys."""
         names = self.infer_columns(cols)
         keys, values = names[: len(self.by)], names[len(self.by) : -1]
         aggregated = [
             SeriesSql(name, translate.render_aggregate(aggregate), _render_default(default))
             for name, aggregate, default in zip(values, self.aggregates, self.defaults, strict=True)
         ]
-        grouped = [(name, render(key.expr)) for name, key in zip(keys, self.by, strict=True)]
+        grouped = [(name, render_expression(key.expr)) for name, key in zip(keys, self.by, strict=True)]
         return render_series(prev, grouped, aggregated, self._render_axis(names[-1]), nonempty=self.nonempty)
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the names of the keys, the arrays and the axis, which follow the rules of ``summarize``."""
+        """Return the output columns: keys, arrays and axis; columns without a name are named as in ``summarize``."""
         named = [*self.by, *self.aggregates, self.axis]
         namer = naming.Namer(naming.declared([each for each in named if each.name], "make-series"), skip=cols)
         return [namer.name(each) for each in named]
 
     def replace_expressions(self, substitute: Substitute) -> "MakeSeries":
-        """Return a copy with all expressions replaced; the bounds of the axis cannot refer to columns."""
+        """Return a copy in which the function ``substitute`` has replaced all expressions, including the bounds."""
         return dataclasses.replace(
             self,
-            aggregates=_replace_all(self.aggregates, substitute),
+            aggregates=_replace_in_expressions(self.aggregates, substitute),
             defaults=tuple(resolve_value(substitute(default)) for default in self.defaults),
-            axis=_replace_all((self.axis,), substitute)[0],
+            axis=_replace_in_expressions((self.axis,), substitute)[0],
             start=None if self.start is None else resolve_value(substitute(self.start)),
             stop=None if self.stop is None else resolve_value(substitute(self.stop)),
             step=resolve_value(substitute(self.step)),
-            by=_replace_all(self.by, substitute),
+            by=_replace_in_expressions(self.by, substitute),
         )
 
     def _render_axis(self, name: str) -> AxisSql:
         bounds = [expr for expr in (self.start, self.stop, self.step) if expr is not None]
         if any(writer.referenced_columns(expr) for expr in bounds):
             raise unsupported_error("make-series with bounds that refer to columns")
-        start, stop = (None if expr is None else render(expr) for expr in (self.start, self.stop))
+        start, stop = (None if expr is None else render_expression(expr) for expr in (self.start, self.stop))
         temporal = any(writer.is_timespan_expr(expr) or writer.is_datetime_expr(expr) for expr in bounds)
         return AxisSql(
-            name, render(self.axis.expr), start, stop, render(self.step), temporal=temporal, through=self.through
+            name,
+            render_expression(self.axis.expr),
+            start,
+            stop,
+            render_expression(self.step),
+            temporal=temporal,
+            through=self.through,
         )
 
 
 def install() -> None:
-    """Add the operator ``make-series`` to the translator library."""
-    add_operator("MakeSeriesOperator", _lower_make_series)
+    """Add the operator ``make-series`` to the KQL translator library."""
+    add_operator("MakeSeriesOperator", _parse_make_series)
 
 
-def _replace_all(named: tuple[ir.NamedExpr, ...], substitute: Substitute) -> tuple[ir.NamedExpr, ...]:
+def _replace_in_expressions(named: tuple[ir.NamedExpr, ...], substitute: Substitute) -> tuple[ir.NamedExpr, ...]:
     return tuple(dataclasses.replace(each, expr=substitute(each.expr)) for each in named)
 
 
 def _render_default(expr: ir.Expr) -> str:
-    """Render the value of bins without rows as SQL; a null has the type of the aggregate."""
-    return "NULL" if isinstance(expr, ir.Literal) and expr.value is None else render(expr)
+    """Return SQL for the value of bins (steps of the axis) without rows; a null takes the type of the aggregate."""
+    return "NULL" if isinstance(expr, ir.Literal) and expr.value is None else render_expression(expr)
 
 
-def _lower_make_series(node: Any) -> MakeSeries:
-    parameters = [each for each in node.Parameters if _is_parameter(each)]
+def _parse_make_series(node: Any) -> MakeSeries:
+    parameters = [each for each in node.Parameters if _is_operator_parameter(each)]
     misread = node.Parameters[len(parameters) :]
     written = enumerate(node.Aggregations)
     aggregates, defaults = zip(
-        *(_lower_aggregate(each, () if index else misread) for index, each in written), strict=True
+        *(_parse_aggregate(each, () if index else misread) for index, each in written), strict=True
     )
     between = node.InRangeClause or node.FromToStepClause
     by = [] if node.ByClause is None else get_child_rules(node.ByClause)
@@ -139,8 +145,8 @@ def _lower_make_series(node: Any) -> MakeSeries:
         aggregates,
         defaults,
         reader.lower_named(node.OnClause.Expression),
-        _lower_bound(between.FromExpression),
-        _lower_bound(between.ToExpression),
+        _parse_bound(between.FromExpression),
+        _parse_bound(between.ToExpression),
         reader.lower_expr(between.StepExpression),
         tuple(reader.lower_named(key) for key in by),
         through=node.InRangeClause is not None,
@@ -148,18 +154,18 @@ def _lower_make_series(node: Any) -> MakeSeries:
     )
     if series.nonempty and (series.by or series.start is None or series.stop is None):
         raise unsupported_error(
-            "make-series kind=nonempty with by, or without from and to", position=get_source_position(node)
+            "make-series kind=nonempty with `by`, or without `from` and `to`", position=get_source_position(node)
         )
     return series
 
 
-def _lower_bound(node: Any) -> ir.Expr | None:
+def _parse_bound(node: Any) -> ir.Expr | None:
     return None if node is None else reader.lower_expr(node)
 
 
-def _lower_aggregate(node: Any, misread: Sequence[Any]) -> tuple[ir.NamedExpr, ir.Expr]:
+def _parse_aggregate(node: Any, misread: Sequence[Any]) -> tuple[ir.NamedExpr, ir.Expr]:
     last = node.Expression
-    named: ir.NamedExpr = _parse_again(misread[0], last) if misread else reader.lower_named(last)
+    named: ir.NamedExpr = _parse_misread_aggregate(misread[0], last) if misread else reader.lower_named(last)
     call = named.expr
     if not isinstance(call, ir.FunctionCall) or call.name.lower() not in AGGREGATES:
         name = f"{call.name}()" if isinstance(call, ir.FunctionCall) else "an expression"
@@ -169,8 +175,8 @@ def _lower_aggregate(node: Any, misread: Sequence[Any]) -> tuple[ir.NamedExpr, i
     return named, reader.lower_expr(get_child_rules(node.Default)[-1])
 
 
-def _parse_again(first: Any, last: Any) -> ir.NamedExpr:
-    """Parse ``name = f(x)`` again; the grammar reads it as the parameter ``name = f`` followed by ``(x)``."""
+def _parse_misread_aggregate(first: Any, last: Any) -> ir.NamedExpr:
+    """Parse ``name = f(x)`` again, because the grammar reads it as the parameter ``name = f`` followed by ``(x)``."""
     text = first.start.getInputStream().getText(first.start.start, last.stop.stop)
     (written,) = find_rules(parse(f"print {text}").tree, "PrintOperator")
     (named,) = get_child_rules(written)
@@ -183,7 +189,7 @@ def _read_parameter(node: Any) -> tuple[str, str]:
     return name.strip().lower(), value.strip().lower()
 
 
-def _is_parameter(node: Any) -> bool:
+def _is_operator_parameter(node: Any) -> bool:
     name, _ = _read_parameter(node)
     return name == "kind" or name.startswith("hint.")
 

@@ -1,6 +1,6 @@
-"""Rendering of ``make-series`` as SQL: groups rows into numbered bins, adds missing bins, and builds the arrays.
+"""SQL of ``make-series``: group rows into numbered bins (steps of the axis), add missing bins, build the arrays.
 
-An axis of datetimes or timespans is computed in microseconds, any other axis in its own numbers.
+An axis of datetimes or timespans is computed in microseconds, any other axis in its own unit.
 """
 
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from emulators.kusto.extensions.sql import quote_name
 
 MAX_ELEMENTS = 1_048_576
-"""Documented maximum length of an array."""
+"""Maximum length of an array, as documented for ``make-series``."""
 _TICKS_TO_EPOCH = 62_135_596_800_000_000
 """Microseconds from 0001-01-01 to 1970-01-01; without a start, the bins of instants begin at 0001-01-01."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesSql:
-    """Array of a ``make-series``: column name, SQL of the aggregate, and SQL of the value of bins without rows."""
+    """Array column of a ``make-series``: name, SQL of the aggregate, and SQL of the value for bins without rows."""
 
     name: str
     aggregate: str
@@ -25,16 +25,16 @@ class SeriesSql:
 
 @dataclass(frozen=True, slots=True)
 class AxisSql:
-    """Axis of a ``make-series``; its expressions are SQL.
+    """Axis of a ``make-series``; all expressions are SQL.
 
     Attributes:
         name: name of the axis column.
-        value: axis value of a row.
-        start: start of the axis, None if each array starts with its first bin.
-        stop: end of the axis, None if each array ends with its last bin.
-        step: distance between elements.
-        temporal: whether the axis consists of datetimes or timespans.
-        through: whether the axis includes ``stop``.
+        value: position of a row on the axis.
+        start: start of the axis; None if each array starts at its first bin with a row.
+        stop: end of the axis; None if each array ends at its last bin with a row.
+        step: distance between two elements of the axis.
+        temporal: True if the axis consists of datetimes or timespans.
+        through: True if the axis includes ``stop``.
     """
 
     name: str
@@ -45,22 +45,22 @@ class AxisSql:
     temporal: bool
     through: bool
 
-    def to_number(self, sql: str) -> str:
-        """Return SQL that converts a value of the axis to a number that can be divided."""
+    def render_number(self, sql: str) -> str:
+        """Return SQL that converts an axis value to a number, which can be divided."""
         return f"epoch_us({sql})" if self.temporal else f"({sql})"
 
     def render_origin(self, kind: str) -> str:
-        """Return SQL of the start of bin 0; ``kind`` is SQL of the name of the axis's type."""
+        """Return SQL for the start of bin 0; ``kind`` is SQL that returns the name of the axis's DuckDB type."""
         if self.start is not None:
-            return self.to_number(self.start)
+            return self.render_number(self.start)
         if not self.temporal:
             return "CAST(0 AS BIGINT)"
         return f"CASE {kind} WHEN 'INTERVAL' THEN CAST(0 AS BIGINT) ELSE -{_TICKS_TO_EPOCH} END"
 
     def render_bin(self) -> str:
-        """Return SQL of the number of a row's bin."""
-        offset = f"({self.to_number(self.value)} - {self.render_origin(f'typeof({self.value})')})"
-        step = f"nullif({self.to_number(self.step)}, 0)"  # the SQL of the parameters rejects 0 with a message
+        """Return SQL that computes the number of the bin (step of the axis) to which a row belongs."""
+        offset = f"({self.render_number(self.value)} - {self.render_origin(f'typeof({self.value})')})"
+        step = f"nullif({self.render_number(self.step)}, 0)"  # the SQL of the parameters rejects 0 with a message
         if not self.temporal:
             return f"CAST(floor(CAST({offset} AS DOUBLE) / {step}) AS BIGINT)"
         # No row precedes the start; without a start, no instant of Kusto precedes the origin.
@@ -69,9 +69,9 @@ class AxisSql:
         )
 
     def render_condition(self) -> str:
-        """Return the SQL condition that selects the rows on the axis.
+        """Return SQL for the condition that a row is between the bounds of the axis.
 
-        It compares the column directly, so that DuckDB can skip parts of a table.
+        The condition compares the column directly, so that DuckDB can skip parts of a table.
         """
         conditions = [f"({self.value}) IS NOT NULL"]
         if self.start is not None:
@@ -82,7 +82,7 @@ class AxisSql:
         return " AND ".join(conditions)
 
     def render_last_bin(self) -> str:
-        """Return SQL of the number of the last bin, from the columns ``lo`` (start), ``hi`` (end) and ``st`` (step)."""
+        """Return SQL for the number of the last bin, from columns ``lo`` (start), ``hi`` (end) and ``st`` (step)."""
         if self.temporal:
             return "(hi - lo) // st" if self.through else "(hi - lo + st - 1) // st - 1"
         steps = "(CAST(hi AS DOUBLE) - lo) / st"
@@ -92,14 +92,14 @@ class AxisSql:
 def render_series(
     prev: str, keys: Sequence[tuple[str, str]], series: Sequence[SeriesSql], axis: AxisSql, *, nonempty: bool
 ) -> str:
-    """Render ``make-series`` as one SELECT, with a row of arrays for each combination of keys.
+    """Return one SELECT for a ``make-series``; the SELECT yields a row of arrays for each combination of keys.
 
     Args:
-        prev: name of the input.
-        keys: name and SQL of each key.
-        series: arrays of aggregates.
-        axis: axis of the arrays.
-        nonempty: whether an empty input yields arrays of default values; allowed only without keys.
+        prev: name of the subquery with the input rows.
+        keys: column name and SQL of each key.
+        series: array columns.
+        axis: axis of all arrays.
+        nonempty: True if an empty input yields arrays of default values; permitted only without keys.
     """
     by = [f"k{index}" for index in range(len(keys))]
     stages = {
@@ -118,11 +118,11 @@ def render_series(
 
 
 def _render_parameters(prev: str, axis: AxisSql) -> str:
-    """Return SQL of the axis bounds and step as numbers, and of the number ``n`` of the last bin."""
+    """Return SQL that computes the bounds and the step of the axis, and the number ``n`` of the last bin."""
     kind = f"SELECT typeof(any_value(x)) AS kind FROM (SELECT {axis.value} AS x FROM {prev} LIMIT 0)"  # noqa: S608
-    step = axis.to_number(axis.step)
+    step = axis.render_number(axis.step)
     steps = f"CASE WHEN {step} > 0 THEN {step} ELSE error('the step of make-series must be above zero') END"
-    stop = "NULL" if axis.stop is None else axis.to_number(axis.stop)
+    stop = "NULL" if axis.stop is None else axis.render_number(axis.stop)
     numbers = f"SELECT {axis.render_origin('kind')} AS lo, {stop} AS hi, {steps} AS st, kind FROM ({kind})"  # noqa: S608
     return f"SELECT lo, hi, st, kind, {_render_last_bin(axis)} AS n FROM ({numbers})"  # noqa: S608
 
@@ -145,7 +145,7 @@ def _render_bins(prev: str, keys: Sequence[tuple[str, str]], series: Sequence[Se
 
 
 def _render_groups(by: Sequence[str], axis: AxisSql) -> str:
-    """Return SQL of the numbers of the first and the last bin, for each row of arrays."""
+    """Return SQL that computes the numbers of the first and the last bin for each combination of keys."""
     first = "min(i)" if axis.start is None else "CAST(0 AS BIGINT)"
     last = "max(i)" if axis.stop is None else "any_value(n)"
     grouping = f"GROUP BY {', '.join(by)}" if by else "HAVING count(*) > 0"
@@ -163,7 +163,7 @@ def _render_checked_last() -> str:
 
 
 def _render_arrays(by: Sequence[str], series: Sequence[SeriesSql]) -> str:
-    """Return SQL of the arrays; missing bins have the default value, and a bin with rows may have a null value."""
+    """Return SQL that builds the arrays; only bins without rows have the default value."""
     same = " AND ".join(["_e.i = _b.i", *(f"_e.{key} IS NOT DISTINCT FROM _b.{key}" for key in by)])
     lists = [
         f"list(CASE WHEN _b.i IS NULL THEN {each.default} ELSE _b.v{index} END ORDER BY _e.i) AS v{index}"

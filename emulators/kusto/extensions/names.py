@@ -1,4 +1,4 @@
-"""Names of columns and arguments: ``(a, b) = f(x)``, named arguments, ``column_ifexists`` and ``pack_all``."""
+"""KQL syntax and functions for names of columns and arguments: ``(a, b) = f(x)``, named arguments, ``pack_all``."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +8,7 @@ from duckdb_kql import ir, lower, schema
 from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.errors import semantic_error, unsupported_error
-from emulators.kusto.extensions.library import reader, replace
+from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
 
 SUPPORTED: tuple[str, ...] = (
@@ -22,26 +22,26 @@ type Expansion = Callable[["NameListExpr"], list[ir.NamedExpr]]
 MULTI_RESULT_FUNCTIONS: dict[str, Expansion] = {}
 """Scalar functions with several results, by name.
 
-Each value expands ``(a, b) = f(x)`` into one named expression for each name.
+Each value is a function that expands ``(a, b) = f(x)`` into one named expression for each name.
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class NameListExpr(ir.NamedExpr):
-    """Expression with several names, ``(a, b) = expression``; ``name`` is the first of them."""
+    """Expression with several named results, as in ``(a, b) = f(x)``; ``name`` is the name of the first result."""
 
     names: tuple[str, ...] = ()
 
 
 def _install_names() -> None:
-    """Add lists of names to the translator library, and reject names of arguments that it would ignore."""
-    replace(lower, "_lower_named", _wrap_lower_named)
-    replace(lower, "_lower_operator", _wrap_lower_operator)
-    replace(lower, "_lower_source", _wrap_lower_source)
-    replace(lower, "_lower_function_call", _wrap_lower_function_call)
+    """Add lists of names and named arguments to the KQL translator library, which would otherwise ignore them."""
+    replace_attribute(lower, "_lower_named", _patch_lower_named)
+    replace_attribute(lower, "_lower_operator", _patch_lower_operator)
+    replace_attribute(lower, "_lower_source", _patch_lower_source)
+    replace_attribute(lower, "_lower_function_call", _patch_lower_function_call)
 
 
-def _wrap_lower_named(default: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
+def _patch_lower_named(default: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
     def lower_named(node: Any) -> ir.NamedExpr:
         inner = reader.collapse(node)
         parts = get_child_rules(inner)
@@ -54,31 +54,31 @@ def _wrap_lower_named(default: Callable[[Any], ir.NamedExpr]) -> Callable[[Any],
     return lower_named
 
 
-def _wrap_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def lower_operator(node: Any) -> Any:
         op = default(node)
         if isinstance(op, ir.Extend | ir.Project):
-            return dataclasses.replace(op, expressions=tuple(_expand_lists(op.expressions)))
+            return dataclasses.replace(op, expressions=tuple(_expand_name_lists(op.expressions)))
         if isinstance(op, ir.Summarize):
-            _reject_lists(op.by, node)
+            _reject_name_lists(op.by, node)
         elif dataclasses.is_dataclass(op):
-            _reject_lists(getattr(op, "expressions", ()), node)
+            _reject_name_lists(getattr(op, "expressions", ()), node)
         return op
 
     return lower_operator
 
 
-def _wrap_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
+def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
     def lower_source(node: Any) -> ir.Source:
         source = default(node)
         if isinstance(source, ir.PrintSource):
-            return dataclasses.replace(source, expressions=tuple(_expand_lists(source.expressions)))
+            return dataclasses.replace(source, expressions=tuple(_expand_name_lists(source.expressions)))
         return source
 
     return lower_source
 
 
-def _expand_lists(expressions: tuple[ir.NamedExpr, ...]) -> Iterator[ir.NamedExpr]:
+def _expand_name_lists(expressions: tuple[ir.NamedExpr, ...]) -> Iterator[ir.NamedExpr]:
     for named in expressions:
         if not isinstance(named, NameListExpr):
             yield named
@@ -86,27 +86,27 @@ def _expand_lists(expressions: tuple[ir.NamedExpr, ...]) -> Iterator[ir.NamedExp
         name = named.expr.name.lower() if isinstance(named.expr, ir.FunctionCall) else ""
         if name not in MULTI_RESULT_FUNCTIONS:
             raise unsupported_error(
-                "a list of names on the left of =", f"{name or 'the expression'} has only one result"
+                "several column names for one value", f"assign one name to {name or 'this expression'}"
             )
         yield from MULTI_RESULT_FUNCTIONS[name](named)
 
 
-def _reject_lists(expressions: tuple[Any, ...], node: Any) -> None:
+def _reject_name_lists(expressions: tuple[Any, ...], node: Any) -> None:
     if any(isinstance(named, NameListExpr) for named in expressions):
         raise unsupported_error("a list of names on the left of =", position=get_source_position(node))
 
 
-def _wrap_lower_function_call(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_function_call(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_function_call(node: Any) -> ir.Expr:
         parts = get_child_rules(node)
         if len(parts) > 1 and any(find_argument_name(part) for part in parts[1:]):
-            return _lower_named_call(node, parts)
+            return _parse_named_call(node, parts)
         return default(node)
 
     return lower_function_call
 
 
-def _lower_named_call(node: Any, parts: list[Any]) -> ir.Expr:
+def _parse_named_call(node: Any, parts: list[Any]) -> ir.Expr:
     name = parts[0].getText()
     declared = reader.LET_FUNCTIONS_STATE.get().get(name)
     if declared is None or declared.body is None:
@@ -115,14 +115,15 @@ def _lower_named_call(node: Any, parts: list[Any]) -> ir.Expr:
     filled = []
     for (parameter, default), arg in zip(declared.parameters, args, strict=True):
         if arg is None and default is None:
-            raise KqlUnsupportedError(f"let function:{name}", hint=f"the argument {parameter!r} is missing")
+            reason = f"the call of {name}() lacks the argument {parameter!r}"
+            raise KqlUnsupportedError(f"let function:{name}", hint=reason)
         filled.append(default if arg is None else reader.lower_expr(arg))
     inlined: ir.Expr = reader.inline_let_function(node, declared, tuple(filled))
     return inlined
 
 
 def order_arguments(function: str, parameters: list[str], nodes: list[Any]) -> list[Any | None]:
-    """Return the parse tree node of each parameter's argument, None if it is missing.
+    """Assign the arguments of a call to the parameters; return one parse tree node per parameter, or None if missing.
 
     Positional arguments come first; named arguments may follow in any order.
 
@@ -140,7 +141,7 @@ def order_arguments(function: str, parameters: list[str], nodes: list[Any]) -> l
 
 
 def find_argument_name(node: Any) -> str | None:
-    """Return the name of an argument ``name = value``, None for a positional argument."""
+    """Return the name of an argument ``name = value``; None for a positional argument."""
     inner = reader.collapse(node)
     parts = get_child_rules(inner)
     if get_rule_name(inner) in ("NamedExpression", "ArgumentExpression") and len(parts) == 2:  # noqa: PLR2004
@@ -155,20 +156,21 @@ def _get_argument_value(node: Any) -> Any:
 
 
 def _install_columns() -> None:
-    """Replace ``column_ifexists`` and ``pack_all`` when the library resolves the columns of an operator's input."""
-    replace(schema, "resolve_let_refs", _wrap_resolve)
+    """Make the translator library replace ``column_ifexists`` and ``pack_all`` when it knows the input columns."""
+    replace_attribute(schema, "resolve_let_refs", _patch_resolve)
 
 
-def _wrap_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+def _patch_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
     def resolve_let_references(op: ir.Operator, cols: list[str] | None) -> ir.Operator:
-        resolved: ir.Operator = _ColumnFunctionResolver(cols).resolve(op)
-        return default(resolved, cols)
+        # A parameter of a function, resolved by the library, can be the name of the column.
+        resolved: ir.Operator = _ColumnFunctionResolver(cols).resolve(default(op, cols))
+        return resolved
 
     return resolve_let_references
 
 
 class _ColumnFunctionResolver:
-    """Traversal that replaces functions over columns in an operator; nodes that are shared remain shared."""
+    """Replaces ``column_ifexists`` and ``pack_all`` in a query operator; nodes with several parents remain shared."""
 
     def __init__(self, cols: Sequence[str] | None) -> None:
         self._cols = cols
@@ -186,8 +188,11 @@ class _ColumnFunctionResolver:
         if isinstance(node, tuple):
             parts = tuple(map(self.resolve, node))
             return node if all(new is old for new, old in zip(parts, node, strict=True)) else parts
-        if isinstance(node, ir.NamedExpr) and node.name is None and _is_optional(node.expr):
-            raise unsupported_error("column_ifexists() without a name for the column", "write x = column_ifexists(...)")
+        if isinstance(node, ir.NamedExpr) and node.name is None and _is_column_ifexists_call(node.expr):
+            raise unsupported_error(
+                "column_ifexists() without a name for the column",
+                "assign a name, for instance x = column_ifexists(...)",
+            )
         if isinstance(node, ir.FunctionCall) and node.name.lower() in _FUNCTIONS:
             return self._resolve_call(node)
         changed = {
@@ -199,11 +204,11 @@ class _ColumnFunctionResolver:
 
     def _resolve_call(self, call: ir.FunctionCall) -> ir.Expr:
         if self._cols is None:
-            raise unsupported_error(f"{call.name}()", "the columns of its input depend on the data")
+            raise unsupported_error(f"{call.name}()", "the columns of the operator's input depend on the data")
         return _FUNCTIONS[call.name.lower()](call, self._cols)
 
 
-def _is_optional(expr: ir.Expr) -> bool:
+def _is_column_ifexists_call(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.FunctionCall) and expr.name.lower() in ("column_ifexists", "columnifexists")
 
 
@@ -235,6 +240,6 @@ macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add lists of names, named arguments and functions over columns to the translator library."""
+    """Add lists of names, named arguments, ``column_ifexists`` and ``pack_all`` to the KQL translator library."""
     _install_names()
     _install_columns()

@@ -1,9 +1,9 @@
-"""Rendering of binary operators (comparison, arithmetic) by the types of their operands.
+"""Translation of comparison and arithmetic operators to SQL, by the types of their operands.
 
 SQL silently converts operands of different types, Kusto rejects them. The accepted types follow the signatures of the
-operators in Kusto's published language definition: texts and dynamics have no order, ``==`` does not compare a number
-with a text, and two dynamics cannot be compared. Division depends on the types, and timespans have operators that SQL
-lacks.
+operators in Kusto's published language definition: texts and dynamic (JSON) values have no order, ``==`` does not
+compare a number with a text, and two dynamic values cannot be compared. Division depends on the types, and timespans
+have operators that SQL lacks.
 """
 
 import dataclasses
@@ -14,8 +14,8 @@ from duckdb_kql import ir, translate
 
 from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
-from emulators.kusto.extensions.library import replace, writer
-from emulators.kusto.extensions.sql import bind_once, render
+from emulators.kusto.extensions.library import replace_attribute, writer
+from emulators.kusto.extensions.sql import bind_once, render_expression
 from emulators.kusto.extensions.tree import iterate_nodes
 from emulators.kusto.extensions.type_guards import (
     DYNAMICS,
@@ -40,7 +40,7 @@ _COMPARISONS_MACROS: tuple[str, ...] = (
         render_error(
             "EMB0001",
             "comparing a fraction inside a dynamic with a whole number is not supported by the embedded query engine "
-            "(convert it first: todouble(...) or tolong(...))",
+            "(convert the value first, for instance with todouble(...) or tolong(...))",
         ),
     ),
     "CREATE OR REPLACE MACRO kql_json_real(j) AS TRY_CAST(to_json(j) AS DOUBLE)",
@@ -62,14 +62,14 @@ _UNORDERED = frozenset({"string", "dynamic", "guid"})
 
 
 def _install_comparisons() -> None:
-    """Make the translator library check the types of operands in comparisons and of the keys of joins."""
-    replace(translate, "render_expr", _wrap_render_expr)
-    replace(translate, "render_in_list", _wrap_render_in_list)
-    replace(translate, "render_between", _wrap_render_between)
-    replace(translate, "render_key_equality", _wrap_render_key_equality)
+    """Make the translator library check the operand types of comparisons and the key types of joins."""
+    replace_attribute(translate, "render_expr", _patch_render_expr)
+    replace_attribute(translate, "render_in_list", _patch_render_in_list)
+    replace_attribute(translate, "render_between", _patch_render_between)
+    replace_attribute(translate, "render_key_equality", _patch_render_key_equality)
 
 
-def _wrap_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
         if not isinstance(node, ir.BinaryOp) or node.op not in _EQUALITIES | _ORDERS:
             return default(node)
@@ -87,13 +87,13 @@ def _render_comparison(default: Callable[[ir.Expr], str], node: ir.BinaryOp) -> 
     for known, unknown in ((0, 1), (1, 0)):
         expr = (node.left, node.right)[unknown]
         if isinstance(expr, ir.ColumnRef):
-            sql = _guard_column(default, node, sql, kinds[known], unknown)
+            sql = _add_column_guard(default, node, sql, kinds[known], unknown)
             break
     return sql
 
 
 def _check_operand_types(operator: str, left: str, right: str) -> None:
-    """Check that a comparison operator accepts operands of two types.
+    """Check that a comparison operator accepts operands of these two types.
 
     Raises:
         QueryError: the operator does not accept these types, or the emulator does not support the comparison.
@@ -102,7 +102,7 @@ def _check_operand_types(operator: str, left: str, right: str) -> None:
     if "null" in kinds:
         return
     if "string" in kinds and kinds & (_NUMBERS | {"bool"}):
-        raise _incomparable_error(left, right)
+        raise _build_incomparable_types_error(left, right)
     if operator in _EQUALITIES:
         return
     if kinds == {"string"} or ("dynamic" in kinds and not kinds & _NUMBERS and kinds != {"dynamic"}):
@@ -110,59 +110,61 @@ def _check_operand_types(operator: str, left: str, right: str) -> None:
             f"The operator '{operator}' is not defined for the operand types {left} and {right}", inner="SEM0065"
         )
     if kinds == {"dynamic"}:
-        raise unsupported_error(f"{operator} between two dynamic values", "convert them first, as in tolong(...)")
+        raise unsupported_error(
+            f"{operator} between two dynamic values", "convert the values first, for instance with tolong(...)"
+        )
 
 
-def _incomparable_error(left: str, right: str) -> QueryError:
+def _build_incomparable_types_error(left: str, right: str) -> QueryError:
     return semantic_error(
         f"Cannot compare values of types {left} and {right}. Try adding explicit casts", inner="SEM0064"
     )
 
 
 def _convert_dynamic_operand(node: ir.BinaryOp, kinds: tuple[str | None, str | None]) -> ir.BinaryOp:
-    """Return the comparison; if one operand is a number, the other is converted from dynamic to a number."""
+    """Return a comparison in which a dynamic operand is converted to a number if the other operand is a number."""
     left, right = kinds
     if left == "dynamic" and right in _NUMBERS:
-        return dataclasses.replace(node, left=_render_number(node.left, right))
+        return dataclasses.replace(node, left=_convert_to_number(node.left, right))
     if right == "dynamic" and left in _NUMBERS:
-        return dataclasses.replace(node, right=_render_number(node.right, left))
+        return dataclasses.replace(node, right=_convert_to_number(node.right, left))
     return node
 
 
-def _render_number(expr: ir.Expr, other: str | None) -> ir.Expr:
-    return ir.RenderedAggregate(f"kql_json_{'whole' if other in _WHOLE else 'real'}({render(expr)})")
+def _convert_to_number(expr: ir.Expr, other: str | None) -> ir.Expr:
+    return ir.RenderedAggregate(f"kql_json_{'whole' if other in _WHOLE else 'real'}({render_expression(expr)})")
 
 
-def _guard_column(
+def _add_column_guard(
     default: Callable[[ir.Expr], str], node: ir.BinaryOp, sql: str, known: str | None, unknown: int
 ) -> str:
-    """Return SQL of a comparison with a column of unknown type; it fails if DuckDB finds an invalid column type."""
+    """Add checks to the SQL of a comparison that reject the query if DuckDB finds a wrong type for a column."""
     sides = [node.left, node.right]
     column, other = sides[unknown], sides[1 - unknown]
-    name = render(column)
+    name = render_expression(column)
     operator = node.op
     dynamic, text = render_type_test(name, DYNAMICS), render_type_test(name, TEXTS)
     if known in _NUMBERS:
-        sides[unknown] = _render_number(column, known)
+        sides[unknown] = _convert_to_number(column, known)
         converted = default(ir.BinaryOp(operator, sides[0], sides[1]))
         sql = f"CASE WHEN {dynamic} THEN {converted} ELSE {sql} END"
-        return add_guard(text, _render_types_differ_error("string", str(known)), sql)
+        return add_guard(text, _render_type_mismatch_error("string", str(known)), sql)
     if known == "string":
         unordered = join_with_or(text, dynamic) if operator in _ORDERS else ""
         sql = add_guard(unordered, _render_undefined_operator_error(operator), sql)
         return add_guard(
             join_with_or(render_number_test(name), render_type_test(name, ("BOOLEAN",))),
-            _render_types_differ_error("string", "long"),
+            _render_type_mismatch_error("string", "long"),
             sql,
         )
     if known is None and isinstance(other, ir.ColumnRef):
-        return _guard_columns(operator, name, render(other), sql)
+        return _add_column_pair_guard(operator, name, render_expression(other), sql)
     if operator in _ORDERS and known != "null":
         sql = add_guard(dynamic, _render_undefined_operator_error(operator), sql)
     return sql
 
 
-def _guard_columns(operator: str, left: str, right: str, sql: str) -> str:
+def _add_column_pair_guard(operator: str, left: str, right: str, sql: str) -> str:
     dynamics = join_with_and(render_type_test(left, DYNAMICS), render_type_test(right, DYNAMICS))
     sql = add_guard(dynamics, render_error("SEM0001", "Cannot compare dynamic values without explicit cast"), sql)
     mixed = join_with_or(
@@ -176,10 +178,10 @@ def _guard_columns(operator: str, left: str, right: str, sql: str) -> str:
             render_type_test(right, DYNAMICS),
         )
         sql = add_guard(texts, _render_undefined_operator_error(operator), sql)
-    return add_guard(mixed, _render_types_differ_error("string", "long"), sql)
+    return add_guard(mixed, _render_type_mismatch_error("string", "long"), sql)
 
 
-def _render_types_differ_error(left: str, right: str) -> str:
+def _render_type_mismatch_error(left: str, right: str) -> str:
     return render_error("SEM0064", f"Cannot compare values of types {left} and {right}. Try adding explicit casts")
 
 
@@ -187,7 +189,7 @@ def _render_undefined_operator_error(operator: str) -> str:
     return render_error("SEM0065", f"The operator '{operator}' is not defined for operands of type string or dynamic")
 
 
-def _wrap_render_in_list(default: Callable[[ir.InList], str]) -> Callable[[ir.InList], str]:
+def _patch_render_in_list(default: Callable[[ir.InList], str]) -> Callable[[ir.InList], str]:
     def render_in_list(node: ir.InList) -> str:
         sql = default(node)
         kinds = {infer_type(item) for item in node.items} - {None, "null", "dynamic"}
@@ -198,24 +200,25 @@ def _wrap_render_in_list(default: Callable[[ir.InList], str]) -> Callable[[ir.In
                 _check_operand_types("==", value, str(kind))
         if value is not None or not isinstance(node.value, ir.ColumnRef) or not (texts or numbers):
             return sql
-        name = render(node.value)
+        name = render_expression(node.value)
         test = render_number_test(name) if texts else render_type_test(name, TEXTS)
-        return add_guard(test, _render_types_differ_error("string", "long"), sql)
+        return add_guard(test, _render_type_mismatch_error("string", "long"), sql)
 
     return render_in_list
 
 
-def _wrap_render_between(default: Callable[[ir.Between], str]) -> Callable[[ir.Between], str]:
+def _patch_render_between(default: Callable[[ir.Between], str]) -> Callable[[ir.Between], str]:
     def render_between(node: ir.Between) -> str:
         sql = default(node)
         for operand in (node.value, node.low, node.high):
             kind = infer_type(operand)
             if kind in _UNORDERED:
                 raise unsupported_error(
-                    "between over a string or a dynamic value", "convert it first, as in todouble(...)"
+                    "between over a string or a dynamic value",
+                    "convert the operand first, for instance with todouble(...)",
                 )
             if kind is None and isinstance(operand, ir.ColumnRef):
-                test = render_type_test(render(operand), (*TEXTS, *DYNAMICS))
+                test = render_type_test(render_expression(operand), (*TEXTS, *DYNAMICS))
                 sql = add_guard(test, _render_unconverted_error("between"), sql)
         return sql
 
@@ -225,18 +228,19 @@ def _wrap_render_between(default: Callable[[ir.Between], str]) -> Callable[[ir.B
 def _render_unconverted_error(what: str) -> str:
     return render_error(
         "EMB0001",
-        f"'{what}' over a string or a dynamic value is not supported by the embedded query engine (convert it first)",
+        f"'{what}' over a string or a dynamic value is not supported by the embedded query engine "
+        "(convert the operand first, for instance with todouble(...))",
     )
 
 
-def _wrap_render_key_equality(default: Callable[[Sequence[ir.JoinKey]], str]) -> Callable[[Sequence[ir.JoinKey]], str]:
+def _patch_render_key_equality(default: Callable[[Sequence[ir.JoinKey]], str]) -> Callable[[Sequence[ir.JoinKey]], str]:
     def render_key_equality(keys: Sequence[ir.JoinKey]) -> str:
-        return " AND ".join([default(keys), *(_guard_join_key(key) for key in keys)])
+        return " AND ".join([default(keys), *(_render_join_key_guard(key) for key in keys)])
 
     return render_key_equality
 
 
-def _guard_join_key(key: Any) -> str:
+def _render_join_key_guard(key: Any) -> str:
     left, right = (infer_type(ir.ColumnRef(name)) for name in (key.left, key.right))
     if left is not None and left == right:
         return "true"
@@ -276,21 +280,21 @@ _ARITHMETIC_MACROS: tuple[str, ...] = (
 
 
 def _install_arithmetic() -> None:
-    """Make the translator library render arithmetic by type, and ``dynamic(null)`` as a dynamic value."""
-    replace(translate, "render_expr", _wrap_arithmetic)
-    replace(translate, "_TYPED_NULLS", lambda nulls: nulls | {"dynamic"})
+    """Make the translator library translate arithmetic by operand types, and ``dynamic(null)`` to a dynamic value."""
+    replace_attribute(translate, "render_expr", _patch_arithmetic)
+    replace_attribute(translate, "_TYPED_NULLS", lambda nulls: nulls | {"dynamic"})
 
 
-def _wrap_arithmetic(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_arithmetic(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
-        macro = _choose_macro(node) if isinstance(node, ir.BinaryOp) else None
+        macro = _choose_arithmetic_macro(node) if isinstance(node, ir.BinaryOp) else None
         if macro is None or not isinstance(node, ir.BinaryOp):
             return default(node)
         left, right = node.left, node.right
-        if macro == "kql_span_times" and not _is_span(left):
+        if macro == "kql_span_times" and not _is_timespan(left):
             left, right = right, left
-        operands = [render(left), render(right)]
-        if any("kql_" in sql for sql in operands) or any(map(_is_aggregate, (left, right))):
+        operands = [render_expression(left), render_expression(right)]
+        if any("kql_" in sql for sql in operands) or any(map(_contains_aggregate_call, (left, right))):
             # DuckDB binds an argument of an overloaded macro twice, so that nested calls double at each level, and does
             # not accept an aggregate there. It binds the element of a list once.
             return bind_once(operands, lambda a, b: f"{macro}({a}, {b})")
@@ -299,8 +303,8 @@ def _wrap_arithmetic(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], s
     return render_expr
 
 
-def _choose_macro(node: ir.BinaryOp) -> str | None:
-    left, right = _is_span(node.left), _is_span(node.right)
+def _choose_arithmetic_macro(node: ir.BinaryOp) -> str | None:
+    left, right = _is_timespan(node.left), _is_timespan(node.right)
     if node.op == "/" and left:
         return "kql_span_divided"
     if node.op == "/" and not right and not {infer_type(node.left), infer_type(node.right)} <= _WHOLE:
@@ -311,12 +315,12 @@ def _choose_macro(node: ir.BinaryOp) -> str | None:
     return "kql_span_times" if node.op == "*" and left is not right and fractional else None
 
 
-def _is_aggregate(root: ir.Expr) -> bool:
-    """Return whether an expression still contains the call of an aggregate, and not only the name of its result."""
+def _contains_aggregate_call(root: ir.Expr) -> bool:
+    """Return whether an expression contains a call of an aggregate; the name of its result column does not count."""
     return any(isinstance(node, ir.RenderedAggregate) and "(" in node.sql for node in iterate_nodes(root))
 
 
-def _is_span(expr: ir.Expr) -> bool:
+def _is_timespan(expr: ir.Expr) -> bool:
     return bool(writer.is_timespan_expr(expr))
 
 
@@ -327,6 +331,6 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the type rules of comparison and arithmetic operators to the translator library."""
+    """Add the type rules of comparison and arithmetic operators to the KQL translator library."""
     _install_comparisons()
     _install_arithmetic()

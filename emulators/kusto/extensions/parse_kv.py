@@ -1,18 +1,26 @@
-"""Query operator ``parse-kv``: parses a string of keys and values into columns."""
+"""Query operator ``parse-kv``: extracts columns from a string of keys and values, such as ``a=1,b=2``."""
 
 import dataclasses
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from duckdb_kql import ir, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.extensions.key_values import read_key_values
 from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
-from emulators.kusto.extensions.sql import quote_text, render
+from emulators.kusto.extensions.sql import quote_text, render_expression
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
 from emulators.kusto.extensions.window_plan import find_free_prefix
+from emulators.kusto.python_functions import PythonFunction
 
-SUPPORTED: tuple[str, ...] = ("parse-kv (pair_delimiter and kv_delimiter, or regex)",)
+SUPPORTED: tuple[str, ...] = ("parse-kv",)
+
+functions: tuple[PythonFunction, ...] = (
+    PythonFunction("kql_key_values", read_key_values, ("VARCHAR", "VARCHAR"), "VARCHAR"),
+)
 
 macros: tuple[str, ...] = ()
 _CONVERSIONS = {
@@ -31,22 +39,24 @@ _CONVERSIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class ParseKv(PipelineOperator):
-    """Query operator ``parse-kv``.
+    """Query operator ``parse-kv``, which extracts columns from a string of keys and values.
 
     Attributes:
         text: expression of the string to parse.
-        keys: name and Kusto type of each column.
-        delimiters: delimiter between pairs, and delimiter between key and value; empty with a pattern.
-        pattern: regular expression with two groups, for key and value.
+        keys: name and Kusto type of each key to extract; each key becomes a column.
+        delimiters: delimiter between pairs, and delimiter between key and value; empty if ``pattern`` is used.
+        pattern: regular expression with two groups, for key and value; alternative to ``delimiters``.
+        options: options of the function in Python as JSON, for quotes and for a string without delimiters.
     """
 
     text: ir.Expr
     keys: tuple[tuple[str, str], ...]
     delimiters: tuple[str, ...]
     pattern: str = ""
+    options: str = ""
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields the rows with a column for each key; of a repeated key, the first value is used."""
+        """Render the operator as SQL that adds a column for each key, with the first value of a repeated key."""
         pairs = f"{find_free_prefix(self.infer_columns(cols))}p"
         names = dict(self.keys)
         chosen = ", ".join(
@@ -62,11 +72,14 @@ class ParseKv(PipelineOperator):
         return [*cols, *(name for name, _ in self.keys if name not in cols)]
 
     def replace_expressions(self, substitute: Substitute) -> "ParseKv":
-        """Return a copy with the expression of the string replaced."""
+        """Return a copy in which the function ``substitute`` has replaced the expression of the string."""
         return dataclasses.replace(self, text=substitute(self.text))
 
     def _render_pairs(self) -> str:
-        text = render(self.text)
+        text = render_expression(self.text)
+        if self.options:
+            found = f"from_json(kql_key_values({text}, {quote_text(self.options)}), '\"MAP(VARCHAR,VARCHAR)\"')"
+            return f"list_transform(map_entries({found}), lambda z: {{'k': z.key, 'v': z.value}})"
         if not self.delimiters:
             groups = ", ".join(f"regexp_extract_all({text}, {quote_text(self.pattern)}, {group})" for group in (1, 2))
             return f"list_transform(list_zip({groups}), lambda z: {{'k': trim(z[1]), 'v': trim(z[2])}})"
@@ -79,43 +92,72 @@ class ParseKv(PipelineOperator):
     def _render_value(name: str, kind: str, pairs: str) -> str:
         found = ir.RenderedAggregate(f"(list_filter({pairs}, lambda q: q.k = {quote_text(name)})[1].v)")
         function = _CONVERSIONS[kind]
-        return render(ir.FunctionCall(function, (found,))) if function else found.sql
+        return render_expression(ir.FunctionCall(function, (found,))) if function else found.sql
 
 
 def install() -> None:
-    """Add the operator ``parse-kv`` to the translator library."""
-    add_operator("ParseKvOperator", _lower_parse_kv)
+    """Add the operator ``parse-kv`` to the KQL translator library."""
+    add_operator("ParseKvOperator", _parse_parse_kv)
 
 
-def _lower_parse_kv(node: Any) -> ir.Operator:
+def _parse_parse_kv(node: Any) -> ir.Operator:
     text, keys, *clauses = get_child_rules(node)
     named = []
     for declaration in find_rules(keys, "RowSchemaColumnDeclaration"):
         name, kind = get_child_rules(declaration)
         if kind.getText() not in _CONVERSIONS:
-            raise unsupported_error(f"parse-kv to {kind.getText()[:50]}", position=get_source_position(kind))
+            raise unsupported_error(
+                f"parse-kv to a column of type {kind.getText()[:50]}", position=get_source_position(kind)
+            )
         named.append((reader.find_names(name)[0], kind.getText()))
-    properties = dict(
-        _read_property(each) for clause in clauses for each in find_rules(clause, "QueryOperatorProperty")
-    )
-    pair, value, pattern = (properties.pop(name, "") for name in ("pair_delimiter", "kv_delimiter", "regex"))
-    if properties or not (pattern or (pair and value)):
-        raise unsupported_error(
-            f"parse-kv with {next(iter(properties), 'neither delimiters nor a regex')[:50]}",
-            position=get_source_position(node),
-        )
-    if pattern and (pair or value):
+    listed = [_read_property(each) for clause in clauses for each in find_rules(clause, "QueryOperatorProperty")]
+    properties = dict(listed)
+    pair, value, pattern = (properties.get(name, "") for name in ("pair_delimiter", "kv_delimiter", "regex"))
+    unknown = properties.keys() - {"pair_delimiter", "kv_delimiter", "regex", "quote", "escape", "greedy"}
+    if unknown or bool(pair) != bool(value) or (pattern and len(listed) > 1) or ("greedy" in properties and not pair):
         raise semantic_error(
-            "parse-kv must have either delimiters or a regex, not both", position=get_source_position(node)
+            "parse-kv must have both delimiters, quotes, or a regex only", position=get_source_position(node)
         )
+    if not pattern and (not pair or len(listed) > 2):  # noqa: PLR2004  two delimiters
+        options = _build_options(listed, [name for name, _ in named])
+        return ParseKv(reader.lower_expr(text), tuple(named), (), options=options)
     if pattern and writer.capture_group_count(ir.Literal(pattern, "string")) != 2:  # noqa: PLR2004  key and value
         raise semantic_error("parse-kv: the regex must have two groups", position=get_source_position(node))
     return ParseKv(reader.lower_expr(text), tuple(named), () if pattern else (pair, value), pattern)
 
 
+def _build_options(properties: Sequence[tuple[str, str]], keys: Sequence[str]) -> str:
+    """Return the options of `KeyValueReader` as JSON.
+
+    Raises:
+        QueryError: a quote or escape has too many characters.
+    """
+    quotes, escapes = {}, ""
+    for name, value in properties:
+        if name == "quote":
+            if len(value) not in (1, 2):
+                raise semantic_error("parse-kv: quote must have one or two characters")
+            quotes[value[0]] = value[-1]
+        elif name == "escape":
+            if len(value) != 1:
+                raise semantic_error("parse-kv: escape must have one character")
+            escapes += value
+    given = dict(properties)
+    return json.dumps(
+        {
+            "keys": list(keys),
+            "pair": given.get("pair_delimiter", ""),
+            "value": given.get("kv_delimiter", ""),
+            "quotes": quotes,
+            "escapes": escapes,
+            "greedy": given.get("greedy", "") == "true",
+        }
+    )
+
+
 def _read_property(node: Any) -> tuple[str, str]:
-    name, _, _ = node.getText().partition("=")
+    name, _, text = node.getText().partition("=")
     literals = [
         child for child in get_child_rules(node) if get_rule_name(reader.collapse(child)) == "StringLiteralExpression"
     ]
-    return name, str(reader.literal_string(reader.collapse(literals[0]))) if literals else ""
+    return name, str(reader.literal_string(reader.collapse(literals[0]))) if literals else text

@@ -1,4 +1,4 @@
-"""Base class of the query operators that the extensions add, and its support in each stage of the library."""
+"""Base class of the query operators that the extensions add, and its integration into the translator library."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,37 +6,40 @@ from typing import Any
 from duckdb_kql import ir, lower, schema, translate
 
 from emulators.kusto.errors import unsupported_error
-from emulators.kusto.extensions.library import reader, replace
+from emulators.kusto.extensions.library import reader, replace_attribute
 
 type Substitute = Callable[[ir.Expr], ir.Expr]
 type Lowering = Callable[[Any], ir.Operator | list[ir.Operator] | None]
 
 
 class PipelineOperator(ir.Operator):
-    """Query operator that renders itself as SQL.
+    """Query operator of an extension, which renders itself as SQL.
 
-    Subclasses must be frozen dataclasses, because the traversals of the library visit the fields of dataclasses.
+    Subclasses must be frozen dataclasses, because the translator library traverses the fields of dataclasses.
     """
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the operator as one SELECT over the input ``prev``, which has the columns ``cols``."""
+        """Return one SELECT for the operator; ``prev`` is the subquery with the input, whose columns are ``cols``."""
         raise NotImplementedError
 
     def render_without_columns(self, prev: str) -> str:
-        """Render the operator as one SELECT over the input ``prev``, whose columns only DuckDB can determine.
+        """Return one SELECT for the operator; ``prev`` is the subquery with the input, whose columns are unknown.
 
         Raises:
-            QueryError: the SQL of the operator depends on the columns of its input.
+            QueryError: the operator requires the columns of its input.
         """
         del prev
-        raise unsupported_error("this operator after an operator whose columns depend on the data")
+        raise unsupported_error(
+            "operators after one whose columns depend on the data, such as bag_unpack",
+            "add an output schema to the earlier operator, for instance : (name:string)",
+        )
 
     def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the output columns of the operator for an input with the columns ``cols``."""
         return cols
 
     def replace_expressions(self, substitute: Substitute) -> "PipelineOperator":
-        """Return a copy of the operator in which ``substitute`` has replaced each expression."""
+        """Return a copy in which ``substitute`` has replaced each expression; without expressions, return ``self``."""
         del substitute
         return self
 
@@ -46,15 +49,15 @@ _LOWERINGS: dict[str, Lowering] = {}
 
 
 def add_operator(grammar_rule: str, lowering: Lowering) -> None:
-    """Register the function that converts parse tree nodes of a grammar rule to query operators.
+    """Register a function that converts a parse tree node of a grammar rule to a query operator.
 
-    If the function returns None for a node, the library converts this node.
+    If the function returns None, the translator library converts the node.
     """
     _LOWERINGS[grammar_rule] = lowering
 
 
 def find_operator_node(node: Any) -> Any:
-    """Return the parse tree node of the operator inside a node that follows a pipe."""
+    """Return the parse tree node of the query operator inside the node that follows a ``|``."""
     while reader.cls(node) in ("PipedOperator", "AfterPipeOperator"):
         rules = reader.rule_children(node)
         if not rules:
@@ -64,14 +67,14 @@ def find_operator_node(node: Any) -> Any:
 
 
 def install() -> None:
-    """Add support for `PipelineOperator` to every stage of the translator library."""
-    replace(lower, "_lower_operator", _wrap_lower_operator)
-    replace(lower, "_substitute_operator", _wrap_substitute_operator)
-    replace(translate, "render_operator", _wrap_render_operator)
-    replace(schema, "_operator_columns_unchecked", _wrap_operator_columns)
+    """Make every stage of the translator library (parsing, column inference, SQL) support `PipelineOperator`."""
+    replace_attribute(lower, "_lower_operator", _patch_lower_operator)
+    replace_attribute(lower, "_substitute_operator", _patch_substitute_operator)
+    replace_attribute(translate, "render_operator", _patch_render_operator)
+    replace_attribute(schema, "_operator_columns_unchecked", _patch_operator_columns)
 
 
-def _wrap_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def lower_operator(node: Any) -> Any:
         inner = find_operator_node(node)
         lowering = _LOWERINGS.get(reader.cls(inner))
@@ -81,7 +84,7 @@ def _wrap_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lower_operator
 
 
-def _wrap_substitute_operator(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+def _patch_substitute_operator(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
     def substitute_operator(op: ir.Operator, scalars: dict[str, ir.Expr]) -> ir.Operator:
         if isinstance(op, PipelineOperator):
             return op.replace_expressions(lambda expr: reader.substitute(expr, scalars))
@@ -90,7 +93,7 @@ def _wrap_substitute_operator(default: Callable[..., ir.Operator]) -> Callable[.
     return substitute_operator
 
 
-def _wrap_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
         if isinstance(op, PipelineOperator):
             return op.render_without_columns(prev) if cols is None else op.render(prev, cols)
@@ -99,7 +102,7 @@ def _wrap_render_operator(default: Callable[..., str]) -> Callable[..., str]:
     return render_operator
 
 
-def _wrap_operator_columns(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
+def _patch_operator_columns(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def operator_columns(op: ir.Operator, cols: list[str], known: dict[str, list[str]] | None) -> list[str]:
         if isinstance(op, PipelineOperator):
             return op.infer_columns(cols)

@@ -40,38 +40,38 @@ _PIVOTED = frozenset(
 
 def install() -> None:
     """Add the plugins ``pivot`` and ``narrow`` to the operator ``evaluate``."""
-    add_plugin("pivot", _lower_pivot)
-    add_plugin("narrow", _lower_narrow)
+    add_plugin("pivot", _parse_pivot)
+    add_plugin("narrow", _parse_narrow)
 
 
 @dataclasses.dataclass(frozen=True)
 class PivotValuesProbe(UnorderedOutputOperator):
-    """Query operator that lists the distinct values of a column as strings, in order, for ``pivot``."""
+    """Operator of the probe query for ``pivot``: lists the sorted distinct values of a column, which become columns."""
 
     column: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields the distinct values; null counts as the empty string."""
+        """Render SQL that yields the distinct values of the pivoted column; null becomes the empty string."""
         check_column(self.column, cols)
         text = f"coalesce({translate.render_kql_tostring(ir.ColumnRef(self.column))}, '')"
         return f"SELECT DISTINCT {text} AS v FROM {prev} ORDER BY v"  # noqa: S608  rendered expressions
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the name of the only column."""
+        """Return the name of the only output column."""
         del cols
         return ["v"]
 
 
 @dataclasses.dataclass(frozen=True)
 class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
-    """Plugin ``pivot(column, aggregate, keys...)``.
+    """Plugin ``evaluate pivot(column, aggregate, keys...)``: makes a column of each value of a column.
 
     Attributes:
         offset: position of the operator in the query text.
-        column: column whose values become columns.
+        column: name of the column whose values become columns.
         aggregate: aggregate whose results these columns contain.
-        keys: columns to group by; by default all columns that the other arguments do not read.
-        schema: output schema, None if the query has none.
+        keys: names of the columns to group by; empty for all columns that the other arguments do not read.
+        schema: name and SQL type of each output column; None if the query states no output schema.
     """
 
     offset: int
@@ -81,13 +81,13 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
     schema: Schema | None
 
     def build_probe(self) -> ir.Operator:
-        """Return the query operator that lists the values of the column, before ``pivot`` runs."""
+        """Return the query operator that lists the values of the pivoted column."""
         return PivotValuesProbe(self.column)
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields one row for each combination of keys.
+        """Render the operator as SQL that yields one row for each combination of keys.
 
-        A cell without input rows contains the aggregate of an empty input.
+        A cell without input rows contains the result of the aggregate for an empty input.
         """
         check_column(self.column, cols)
         keys = self._find_keys(cols)
@@ -115,7 +115,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(name)}"
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the key columns, and one column for each value."""
+        """Return the key columns, followed by one column for each value."""
         if self.schema is not None:
             return [name for name, _ in self.schema]
         keys = self._find_keys(cols)
@@ -134,21 +134,23 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         names = [to_column_name(row[0]) for row in self.probe_rows]
         for name in names:
             if name in keys:
-                raise semantic_error(f"evaluate pivot(): the value '{name[:100]}' is the name of another column")
+                raise semantic_error(
+                    f"evaluate pivot(): the value '{name[:100]}' cannot become a column: another column has this name"
+                )
         return names
 
     def replace_expressions(self, substitute: Substitute) -> "PivotOperator":
-        """Return a copy with the expressions in its aggregate replaced."""
+        """Return a copy in which the function ``substitute`` has replaced the expressions in the aggregate."""
         aggregate = substitute(self.aggregate)
         return dataclasses.replace(self, aggregate=aggregate) if isinstance(aggregate, ir.FunctionCall) else self
 
 
 @dataclasses.dataclass(frozen=True)
 class NarrowOperator(UnorderedOutputOperator):
-    """Plugin ``narrow()``: returns a row for each value, with the value's row number and column name."""
+    """Plugin ``evaluate narrow()``: returns one row for each cell of the input: row number, column name and value."""
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields the row number, the column name and the value as a string, for each value."""
+        """Render the operator as SQL that yields row number, column name and value (as a string) of each cell."""
         values = [
             f"{{'c': {quote_text(name)}, 'v': {translate.render_kql_tostring(ir.ColumnRef(name))}}}" for name in cols
         ]
@@ -159,13 +161,13 @@ class NarrowOperator(UnorderedOutputOperator):
         return f'SELECT {row} AS "Row", e.c AS "Column", e.v AS "Value" FROM {paired}'  # noqa: S608
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the names of the three columns."""
+        """Return the names of the three output columns: row number, column name and value."""
         del cols
         return ["Row", "Column", "Value"]
 
 
-def _lower_pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    _reject_names("pivot", arguments)
+def _parse_pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+    _reject_named_arguments("pivot", arguments)
     lowered = [reader.lower_expr(each) for each in arguments]
     if not lowered or not isinstance(lowered[0], ir.ColumnRef):
         raise semantic_error(
@@ -181,7 +183,10 @@ def _lower_pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operato
     keys = []
     for each in lowered[1:]:
         if not isinstance(each, ir.ColumnRef):
-            raise semantic_error("evaluate pivot(): the arguments must be columns", position=get_source_position(node))
+            raise semantic_error(
+                "evaluate pivot(): the arguments after the aggregate must be columns",
+                position=get_source_position(node),
+            )
         keys.append(each.name)
     schema, star = read_output_schema(clause)
     if star:
@@ -190,12 +195,12 @@ def _lower_pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operato
     return PivotOperator(node.start.start, lowered[0].name, aggregate, tuple(keys), typed)
 
 
-def _reject_names(plugin: str, arguments: Sequence[Any]) -> None:
+def _reject_named_arguments(plugin: str, arguments: Sequence[Any]) -> None:
     if any(find_argument_name(each) for each in arguments):
         raise unsupported_error(f"evaluate {plugin} with named arguments", position=get_source_position(arguments[0]))
 
 
-def _lower_narrow(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+def _parse_narrow(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
     if arguments or clause is not None:
         raise unsupported_error("evaluate narrow with arguments", position=get_source_position(node))
     return NarrowOperator()

@@ -1,4 +1,4 @@
-"""Query operator ``evaluate``, which calls plugins, and the plugin ``bag_unpack``."""
+"""Query operator ``evaluate``, which calls a plugin such as ``pivot``, and the plugin ``bag_unpack``."""
 
 import dataclasses
 import json
@@ -14,7 +14,7 @@ from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
 from emulators.kusto.extensions.pipeline import add_operator
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
-from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render
+from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render_expression
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_source_position
 
 SUPPORTED: tuple[str, ...] = ("evaluate bag_unpack (prefix, columnsConflict, ignoredProperties, output schema)",)
@@ -32,16 +32,16 @@ _PLUGINS: dict[str, Plugin] = {}
 
 
 def add_plugin(name: str, lowering: Plugin) -> None:
-    """Register the function that converts ``evaluate name(...)`` to a query operator."""
+    """Register a function that converts the parse tree of ``evaluate name(...)`` to a query operator."""
     _PLUGINS[name] = lowering
 
 
 def _install_evaluate() -> None:
-    """Add the operator ``evaluate`` to the translator library."""
-    add_operator("EvaluateOperator", _lower_evaluate)
+    """Add the operator ``evaluate`` to the KQL translator library."""
+    add_operator("EvaluateOperator", _parse_evaluate)
 
 
-def _lower_evaluate(node: Any) -> ir.Operator:
+def _parse_evaluate(node: Any) -> ir.Operator:
     calls = find_rules(node, "NamedFunctionCallExpression")
     name = get_child_rules(calls[0])[0].getText() if calls else ""
     plugin = _PLUGINS.get(name)
@@ -52,7 +52,10 @@ def _lower_evaluate(node: Any) -> ir.Operator:
 
 
 def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
-    """Parse an output schema; return its columns (None without a schema), and whether it includes the input columns."""
+    """Parse an output schema such as ``: (*, a:long)``.
+
+    Return the declared columns (None without a schema), and True if the schema includes the input columns (``*``).
+    """
     if clause is None:
         return None, False
     columns, star = [], False
@@ -62,13 +65,15 @@ def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
             star = True
             continue
         if kind.getText() not in SQL_TYPES:
-            raise unsupported_error(f"an output schema with {kind.getText()[:50]}", position=get_source_position(kind))
+            raise unsupported_error(
+                f"an output schema with the type {kind.getText()[:50]}", position=get_source_position(kind)
+            )
         columns.append((reader.find_names(name)[0], kind.getText()))
     return tuple(columns), star
 
 
 def read_text_argument(expr: ir.Expr | None, default: str) -> str:
-    """Return the value of a literal plugin argument as a string; ``default`` if the argument is missing."""
+    """Return the value of a plugin argument, which must be a literal, as a string; ``default`` if it is missing."""
     if expr is None:
         return default
     if not isinstance(expr, ir.Literal) or expr.value is None:
@@ -77,7 +82,7 @@ def read_text_argument(expr: ir.Expr | None, default: str) -> str:
 
 
 def check_column(name: str, cols: Sequence[str]) -> None:
-    """Check that the input of a query operator has a column.
+    """Check that ``name`` is one of the input columns ``cols`` of a query operator.
 
     Raises:
         QueryError: the column does not exist.
@@ -99,17 +104,17 @@ _JSON_TYPES = {
 
 def _install_bag_unpack() -> None:
     """Add the plugin ``bag_unpack`` to the operator ``evaluate``."""
-    add_plugin("bag_unpack", _lower_bag_unpack)
+    add_plugin("bag_unpack", _parse_bag_unpack)
 
 
 @dataclasses.dataclass(frozen=True)
 class BagPropertiesProbe(UnorderedOutputOperator):
-    """Query operator that lists the names and JSON types of the properties in a column of bags, for ``bag_unpack``."""
+    """Operator of the probe query for ``bag_unpack``: lists names and JSON types of the properties in a column."""
 
     column: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields a row for each property, with its JSON types; null values have no type."""
+        """Render the operator as SQL that yields each property name with the JSON types of its values, except null."""
         check_column(self.column, cols)
         column = quote_name(self.column)
         bag = f"from_json(CASE WHEN json_type({column}) = 'OBJECT' THEN {column} END, "
@@ -120,14 +125,14 @@ class BagPropertiesProbe(UnorderedOutputOperator):
         )
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the two columns: property name and JSON types."""
+        """Return the names of the two output columns: property name and JSON types."""
         del cols
         return ["name", "kinds"]
 
 
 @dataclasses.dataclass(frozen=True)
 class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
-    """Plugin ``bag_unpack(column, prefix, conflict, ignored)``: makes a column of each property of the bags."""
+    """Plugin ``evaluate bag_unpack(column, ...)``: makes a column of each property of the JSON objects in a column."""
 
     offset: int
     column: str
@@ -138,11 +143,11 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
     star: bool = False
 
     def build_probe(self) -> ir.Operator:
-        """Return the query operator that lists the names and types of the bags' properties."""
+        """Return the query operator that lists the names and JSON types of the properties."""
         return BagPropertiesProbe(self.column)
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields the rows with the properties of their bags as columns."""
+        """Render the operator as SQL that yields the input rows with the properties as columns."""
         check_column(self.column, cols)
         properties = self._infer_properties()
         names = self.infer_columns(cols)
@@ -155,7 +160,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
         return f"SELECT {', '.join(chosen)} FROM {prev}"  # noqa: S608  quoted names, rendered expressions
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the input without the column of bags, and one column for each property."""
+        """Return the columns of the input without the unpacked column, and one column for each property."""
         sources, properties = self._find_source_columns(cols), self._infer_properties()
         if self.schema is not None and not self.star:
             return [name for name, _ in self.schema]
@@ -173,30 +178,30 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
         return [name for name in cols if name != self.column]
 
     def _infer_properties(self) -> dict[str, str]:
-        """Return the name and the Kusto type of the column of each property."""
+        """Return the Kusto type of each new column, by column name."""
         if self.schema is not None:
             return dict(self.schema)
         found = {to_column_name(row[0]): row[1] for row in self.probe_rows if row[0] not in self.ignored}
-        return {f"{self.prefix}{name}": _infer_kind(kinds) for name, kinds in found.items()}
+        return {f"{self.prefix}{name}": _infer_property_type(kinds) for name, kinds in found.items()}
 
     def _render_value(self, name: str, kind: str) -> str:
         path = ir.PathAccess(ir.ColumnRef(self.column), (ir.PathStep(name[len(self.prefix) :]),))
         if kind == "dynamic":
-            return render(path)
+            return render_expression(path)
         function = {"string": "tostring", "bool": "tobool", "int": "toint", "long": "tolong", "real": "todouble"}
         function |= {"datetime": "todatetime", "timespan": "totimespan", "guid": "toguid"}
         if kind not in function:
-            raise unsupported_error(f"bag_unpack to {kind[:50]}")
-        return render(ir.FunctionCall(function[kind], (path,)))
+            raise unsupported_error(f"bag_unpack to a column of type {kind[:50]}")
+        return render_expression(ir.FunctionCall(function[kind], (path,)))
 
 
-def _infer_kind(kinds: Sequence[str] | None) -> str:
-    """Return the Kusto type of a property for the JSON types of its values; dynamic if these types differ."""
+def _infer_property_type(kinds: Sequence[str] | None) -> str:
+    """Return the Kusto type of a property whose values have these JSON types; dynamic if they differ."""
     types = {_JSON_TYPES.get(kind, "dynamic") for kind in kinds or ()}
     return types.pop() if len(types) == 1 else "dynamic"
 
 
-def _lower_bag_unpack(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+def _parse_bag_unpack(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
     names = ("column", "OutputColumnPrefix", "columnsConflict", "ignoredProperties")
     values: dict[str, ir.Expr] = {}
     for index, argument in enumerate(arguments):
@@ -225,6 +230,6 @@ macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add the operator ``evaluate`` and the plugin ``bag_unpack`` to the translator library."""
+    """Add the operator ``evaluate`` and the plugin ``bag_unpack`` to the KQL translator library."""
     _install_evaluate()
     _install_bag_unpack()

@@ -1,7 +1,8 @@
-"""Order of values in ``sort``, ``top`` and the aggregates that find the largest or smallest value.
+"""Kusto's order of null, NaN and numbers, for ``sort``, ``top``, and aggregates such as ``max`` and ``arg_min``.
 
-In Kusto an ascending sort places NaN after null and before -inf, a descending sort the reverse (see "sort operator" of
-its documentation). In SQL, NaN is larger than all other values. Dynamics cannot be sort keys.
+In Kusto a sort places NaN next to null: after the nulls if they are first, before them if they are last (see "sort
+operator" of Kusto's documentation). In SQL, NaN is larger than all other values. Dynamic (JSON) values cannot be sort
+keys.
 """
 
 from collections.abc import Callable
@@ -11,9 +12,9 @@ from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.known_types import can_be_nan, infer_type
-from emulators.kusto.extensions.library import replace, writer
-from emulators.kusto.extensions.registry import add_form
-from emulators.kusto.extensions.sql import render
+from emulators.kusto.extensions.library import replace_attribute, writer
+from emulators.kusto.extensions.registry import add_custom_function
+from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.extensions.type_guards import DYNAMICS, add_guard, render_error, render_type_test
 
 _LOWEST = "CAST('-Infinity' AS DOUBLE)"
@@ -32,7 +33,7 @@ _OTHERS = (
 
 
 def _build_overloaded_macro(name: str, of_reals: str, of_others: str) -> str:
-    """Return the SQL that creates a DuckDB macro with an overload per type, as only DuckDB knows the argument type."""
+    """Return SQL that creates a DuckDB macro with overloads, because only DuckDB knows the type of the argument."""
     others = ", ".join(f"(a {kind}) AS {of_others}" for kind in _OTHERS)
     return f"CREATE OR REPLACE MACRO {name}(a DOUBLE) AS {of_reals}, {others}"
 
@@ -65,39 +66,41 @@ _UNRANKED = frozenset({"real", None})
 
 
 class RankingAggregate(AggregateSpec):
-    """Aggregate that selects the largest or smallest first argument in Kusto's order; dynamic values are rejected."""
+    """Aggregate that returns the largest or smallest value of its first argument; dynamic values are rejected."""
 
     def render(self, args: list[str]) -> str:
-        """Render the aggregate as SQL, from the SQL of its arguments."""
+        """Return the SQL of the aggregate; the arguments are SQL texts."""
         value = add_guard(render_type_test(args[0], DYNAMICS), _render_unconverted_error(f"{self.name}()"), args[0])
         return super().render([value, *args[1:]])
 
 
 def install() -> None:
-    """Install Kusto's order of NaN and null in ``sort``, ``top`` and aggregates; add ``max_of`` and ``min_of``."""
+    """Make ``sort``, ``top`` and aggregates use Kusto's order of NaN and null; add ``max_of`` and ``min_of``."""
     for name, sql, arity in _AGGREGATES:
         AGGREGATE_FUNCTIONS[name] = RankingAggregate(name, sql, (arity,))
-    replace(translate, "render_sort_keys", lambda _: _render_sort_keys)
-    replace(translate, "render_aggregate", _wrap_render_aggregate)
-    add_form("max_of", range(2, 65), lambda call: _render_extreme_of(call, "greatest"))
-    add_form("min_of", range(2, 65), lambda call: _render_extreme_of(call, "least"))
+    replace_attribute(translate, "render_sort_keys", lambda _: _render_sort_keys)
+    replace_attribute(translate, "render_aggregate", _patch_render_aggregate)
+    add_custom_function("max_of", range(2, 65), lambda call: _render_extreme_of(call, "greatest"))
+    add_custom_function("min_of", range(2, 65), lambda call: _render_extreme_of(call, "least"))
 
 
-def render_rank(sql: str) -> str:
-    """Return SQL that converts a value so that SQL sorts it in the order of Kusto."""
+def render_ranked_value(sql: str) -> str:
+    """Return SQL that converts a number so that SQL sorts the results in Kusto's order."""
     return f"kql_ranked({sql})"
 
 
 def render_rank_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
-    """Render the expression by which an aggregate such as ``arg_max`` compares rows as SQL.
+    """Return SQL for the expression by which the aggregate ``name``, such as ``arg_max``, compares rows.
 
     Raises:
         QueryError: the expression has the type dynamic.
     """
     kind = infer_type(expr)
     if kind == "dynamic":
-        raise unsupported_error(f"{name}() over a dynamic value", "convert it first, as in todouble(...)")
-    sql = render(expr)
+        raise unsupported_error(
+            f"{name}() over a dynamic value", "convert the operand first, for instance with todouble(...)"
+        )
+    sql = render_expression(expr)
     if kind not in _UNRANKED or (macro in _OF_ONE and not can_be_nan(expr)):
         return sql if macro in _OF_ONE else f"{macro.removeprefix('kql_')}({sql})"
     return f"{macro}({add_guard(render_type_test(sql, DYNAMICS), _render_unconverted_error(f'{name}()'), sql)})"
@@ -105,7 +108,9 @@ def render_rank_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
 
 def _render_unconverted_error(what: str) -> str:
     return render_error(
-        "EMB0001", f"'{what}' over a dynamic value is not supported by the embedded query engine (convert it first)"
+        "EMB0001",
+        f"'{what}' over a dynamic value is not supported by the embedded query engine "
+        "(convert the operand first, for instance with todouble(...))",
     )
 
 
@@ -114,46 +119,55 @@ def _render_sort_keys(keys: tuple[ir.SortKey, ...]) -> str:
 
 
 def render_sort_key_parts(keys: tuple[ir.SortKey, ...]) -> list[tuple[str, str]]:
-    """Return the SQL and the sort direction of each sort key.
+    """Return the SQL and the SQL sort direction of each sort key.
 
-    The SQL of a key may fail for a value, so it must not be part of a window clause.
+    The SQL of a key may raise an error for a value, so it must not be part of a window clause.
 
     Raises:
         QueryError: a sort key has the type dynamic.
     """
-    return [(_render_sort_key(key.expr), _render_direction(key)) for key in keys]
+    return [(_render_sort_key(key), _render_direction(key)) for key in keys]
 
 
 def _render_direction(key: ir.SortKey) -> str:
-    first = key.ascending if key.nulls_first is None else key.nulls_first
-    return f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if first else 'LAST'}"
+    return f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if _are_nulls_first(key) else 'LAST'}"
 
 
-def _render_sort_key(expr: ir.Expr) -> str:
+def _are_nulls_first(key: ir.SortKey) -> bool:
+    return key.ascending if key.nulls_first is None else key.nulls_first
+
+
+def _render_sort_key(key: ir.SortKey) -> str:
+    expr = key.expr
     kind = infer_type(expr)
     message = "order by: key can't be of dynamic type"
     if kind == "dynamic":
         raise semantic_error(message, inner="SEM0001")
-    sql = render(expr)
+    sql = render_expression(expr)
     if kind not in _UNRANKED or not can_be_nan(expr) or isinstance(expr, ir.RenderedAggregate):
         return sql
-    return render_rank(add_guard(render_type_test(sql, DYNAMICS), render_error("SEM0001", message), sql))
+    guarded = add_guard(render_type_test(sql, DYNAMICS), render_error("SEM0001", message), sql)
+    # NaN, the largest value of SQL, is already next to the nulls in an ascending sort with the nulls last, and the
+    # reverse.
+    return render_ranked_value(guarded) if _are_nulls_first(key) is key.ascending else guarded
 
 
-def _wrap_render_aggregate(default: Callable[[ir.NamedExpr], str]) -> Callable[[ir.NamedExpr], str]:
+def _patch_render_aggregate(default: Callable[[ir.NamedExpr], str]) -> Callable[[ir.NamedExpr], str]:
     def render_aggregate(named: ir.NamedExpr) -> str:
         call = named.expr
         if isinstance(call, ir.FunctionCall) and call.name.lower() in AGGREGATE_FUNCTIONS and call.args:
             name = call.name.lower()
             if name in {each for each, _, _ in _AGGREGATES} and infer_type(call.args[0]) == "dynamic":
-                raise unsupported_error(f"{name}() over a dynamic value", "convert it first, as in todouble(...)")
+                raise unsupported_error(
+                    f"{name}() over a dynamic value", "convert the operand first, for instance with todouble(...)"
+                )
         return default(named)
 
     return render_aggregate
 
 
 def _render_extreme_of(call: ir.FunctionCall, function: str) -> str:
-    """Render ``max_of`` or ``min_of`` as SQL; the arguments are numbers, datetimes or timespans."""
+    """Return SQL for ``max_of`` or ``min_of``, whose arguments must be numbers, datetimes or timespans."""
     name = call.name.lower()
     for arg in call.args:
         if infer_type(arg) in ("dynamic", "string", "guid", "bool"):

@@ -1,4 +1,4 @@
-"""Registration of scalar KQL functions in the translator library."""
+"""Functions that add scalar KQL functions to the translator library."""
 
 from collections.abc import Callable, Collection
 
@@ -7,31 +7,31 @@ from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate.functions import SCALAR_FUNCTIONS, FunctionSpec
 
 from emulators.kusto.extensions.library import writer
-from emulators.kusto.extensions.sql import bind_once, render
+from emulators.kusto.extensions.sql import bind_once, render_expression
 
 type Form = Callable[[ir.FunctionCall], str]
 ANY_NUMBER = range(1, 65)
 """Accepted numbers of arguments of a variadic function, up to the limit of Kusto."""
 
 
-def add_template(name: str, sql: str, *arities: int) -> None:
-    """Add a KQL function whose SQL is a template that contains each argument (such as ``{0}``) at most once."""
+def add_template_function(name: str, sql: str, *arities: int) -> None:
+    """Add a KQL function whose SQL is a template, in which each argument (such as ``{0}``) occurs at most once."""
     writer.SPECIAL_FORMS.pop(name, None)
     SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", sql, arities)
 
 
-def add_body(name: str, arities: Collection[int], write: Callable[..., str]) -> None:
-    """Add a KQL function whose SQL uses arguments repeatedly; ``write`` renders it from the SQL of the arguments."""
+def add_bound_function(name: str, arities: Collection[int], write: Callable[..., str]) -> None:
+    """Add a KQL function whose SQL uses an argument repeatedly; ``write`` receives the SQL of each argument."""
 
     def render_call(call: ir.FunctionCall) -> str:
         constants = {index for index, arg in enumerate(call.args) if isinstance(arg, ir.Literal | ir.Parameter)}
         return bind_once([render_argument(name, index, arg) for index, arg in enumerate(call.args)], write, constants)
 
-    add_form(name, arities, render_call)
+    add_custom_function(name, arities, render_call)
 
 
-def add_form(name: str, arities: Collection[int], write: Form) -> None:
-    """Add a KQL function whose SQL depends on the call; ``write`` renders the call as SQL."""
+def add_custom_function(name: str, arities: Collection[int], write: Form) -> None:
+    """Add a KQL function whose SQL depends on the form of its arguments; ``write`` renders the SQL of a call."""
 
     def check_and_render(call: ir.FunctionCall) -> str:
         if len(call.args) not in arities:
@@ -44,23 +44,23 @@ def add_form(name: str, arities: Collection[int], write: Form) -> None:
 
 
 def render_argument(name: str, position: int, expr: ir.Expr) -> str:
-    """Render an argument as SQL, converted to a string if the function expects a string in this position."""
+    """Return SQL for the argument of a function, converted to a string if the function expects one at ``position``."""
     return str(writer.render_arg(name, position, expr))
 
 
 def render_text_argument(expr: ir.Expr) -> str:
-    """Render an argument as SQL of type string; other types are converted as by ``tostring()``."""
+    """Return SQL for an argument as a string; values of other types are converted as by ``tostring()``."""
     if writer.is_string_expr(expr):
-        return render(expr)
+        return render_expression(expr)
     return str(translate.render_kql_tostring(expr))
 
 
 def read_literal_value(expr: ir.Expr, what: str) -> ir.LiteralValue:
-    """Return the value of a literal argument.
+    """Return the value of an argument that must be a literal; ``what`` names the function in the error.
 
     Raises:
         KqlUnsupportedError: the argument is not a literal.
     """
     if not isinstance(expr, ir.Literal):
-        raise KqlUnsupportedError(what, hint="the argument must be a literal")
+        raise KqlUnsupportedError(what, hint=f"the argument of {what} must be a literal")
     return expr.value

@@ -1,7 +1,7 @@
-"""Query operator ``scan``: steps that match serialized rows one after the other.
+"""Query operator ``scan``: passes sorted rows, one after the other, through steps that match sequences of rows.
 
-The result of a row depends on the rows before it, so set operations are not possible. A recursive query processes one
-row of every partition in each iteration. See "scan operator" of the Kusto documentation.
+The result of a row depends on earlier rows, so the SQL is a recursive query that processes one row of every partition
+in each iteration. See "scan operator" of the Kusto documentation.
 """
 
 import dataclasses
@@ -18,21 +18,22 @@ from emulators.kusto.extensions.sql import SQL_TYPES
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
 from emulators.kusto.extensions.window_plan import WHOLE, RowPartition
 
-SUPPORTED: tuple[str, ...] = ("scan (declare, several steps, output=all and none, with_match_id)",)
+SUPPORTED: tuple[str, ...] = ("scan (declare, several steps, output=all, last and none, with_match_id)",)
 
 macros: tuple[str, ...] = ()
 _MAX_STEPS = 16
+_OUTPUTS = ("all", "last", "none")
 
 
 @dataclasses.dataclass(frozen=True)
 class ScanOperator(SerializedInputOperator):
-    """Query operator ``scan``.
+    """Query operator ``scan``, which matches sequences of rows.
 
     Attributes:
-        declared: columns that the operator declares and that its steps assign.
-        steps: steps in order.
-        match_id: name of the column with the number of the matching sequence, empty for no such column.
-        partition: groups of rows that are scanned separately.
+        declared: columns of the clause ``declare``, to which the steps assign values.
+        steps: steps of the operator, in order.
+        match_id: name of the column with the number of the matching sequence; empty for no such column.
+        partition: groups of rows; each group is scanned separately.
     """
 
     declared: tuple[DeclaredColumn, ...]
@@ -41,27 +42,29 @@ class ScanOperator(SerializedInputOperator):
     partition: RowPartition = WHOLE
     keyword: ClassVar[str] = "scan"
 
-    def with_partition(self, partition: RowPartition) -> "ScanOperator":
+    def copy_with_partition(self, partition: RowPartition) -> "ScanOperator":
         """Return a copy that scans each group of rows separately."""
         return dataclasses.replace(self, partition=partition)
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields one row for each match of an input row, in the order of the input."""
-        machine = SingleStepScanSql if len(self.steps) == 1 else ScanSql
+        """Render the operator as SQL that yields one row for each match of an input row, in the order of the input."""
+        machine = SingleStepScanSql if len(self.steps) == 1 and not self.steps[0].only_last else ScanSql
         return machine(self.declared, self.steps, cols, self.infer_columns(cols)[len(cols) :]).render(
             prev, self.partition
         )
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the input, the declared columns and the match id."""
+        """Return the columns of the input, the declared columns and the column with the number of the sequence."""
         added = [each.name for each in self.declared] + ([self.match_id] if self.match_id else [])
         for name in added:
             if name in cols:
-                raise unsupported_error("scan declaring a column of its input", f"'{name[:100]}' already exists")
+                raise unsupported_error(
+                    "scan with a declared column that its input also has", f"rename the declared column '{name[:100]}'"
+                )
         return [*cols, *added]
 
     def replace_expressions(self, substitute: Substitute) -> "ScanOperator":
-        """Return a copy with the conditions and assignments of the steps replaced; the names of steps do not change."""
+        """Return a copy in which the function ``substitute`` has replaced conditions and assignments of the steps."""
         return dataclasses.replace(self, steps=tuple(_replace_in_step(step, substitute) for step in self.steps))
 
 
@@ -71,19 +74,19 @@ def _replace_in_step(step: ScanStep, substitute: Substitute) -> ScanStep:
 
 
 def install() -> None:
-    """Add the operator ``scan`` to the translator library."""
-    add_operator("ScanOperator", _lower_scan)
+    """Add the operator ``scan`` to the KQL translator library."""
+    add_operator("ScanOperator", _parse_scan)
 
 
-def _lower_scan(node: Any) -> ir.Operator:
+def _parse_scan(node: Any) -> ir.Operator:
     match_id = ""
     for parameter in find_rules(node, "RelaxedQueryOperatorParameter"):
         name, _, value = parameter.getText().partition("=")
         if name != "with_match_id":
-            raise unsupported_error(f"scan {name[:100]}", position=get_source_position(parameter))
+            raise unsupported_error(f"scan with the parameter {name[:100]}", position=get_source_position(parameter))
         match_id = value
-    declared = tuple(_lower_declaration(each) for each in find_rules(node, "ScalarParameter"))
-    steps = tuple(_lower_step(each) for each in find_rules(node, "ScanOperatorStep"))
+    declared = tuple(_parse_declaration(each) for each in find_rules(node, "ScalarParameter"))
+    steps = tuple(_parse_step(each) for each in find_rules(node, "ScanOperatorStep"))
     if len({step.name for step in steps}) != len(steps) or not 0 < len(steps) <= _MAX_STEPS:
         raise semantic_error(
             f"scan requires 1 to {_MAX_STEPS} steps with different names", position=get_source_position(node)
@@ -93,37 +96,43 @@ def _lower_scan(node: Any) -> ir.Operator:
         for each in step.assignments:
             if each.name not in names:
                 raise semantic_error(
-                    f"scan: '{(each.name or '')[:100]}' is not declared", position=get_source_position(node)
+                    f"scan: a step assigns the column '{(each.name or '')[:100]}', which is not declared",
+                    position=get_source_position(node),
                 )
     return ScanOperator(declared, steps, match_id)
 
 
-def _lower_declaration(node: Any) -> DeclaredColumn:
+def _parse_declaration(node: Any) -> DeclaredColumn:
     name, kind, *default = get_child_rules(node)
     sql_type = SQL_TYPES.get(kind.getText())
     if sql_type is None:
-        raise unsupported_error(f"scan declaring {kind.getText()[:50]}", position=get_source_position(kind))
+        raise unsupported_error(
+            f"scan declaring a column of type {kind.getText()[:50]}", position=get_source_position(kind)
+        )
     value = reader.lower_expr(get_child_rules(default[0])[0]) if default else None
-    return DeclaredColumn(_read_name(name), sql_type, value)
+    return DeclaredColumn(_read_identifier(name), sql_type, value)
 
 
-def _lower_step(node: Any) -> ScanStep:
+def _parse_step(node: Any) -> ScanStep:
     name, *rest = get_child_rules(node)
-    has_output = True
+    output = "all"
     if get_rule_name(rest[0]) == "ScanOperatorStepOutputClause":
         output = rest.pop(0).getText().partition("=")[2]
-        if output not in ("all", "none"):
-            raise unsupported_error(f"scan output={output[:50]}", position=get_source_position(node))
-        has_output = output == "all"
-    assignments = [_lower_assignment(each) for part in rest[1:] for each in find_rules(part, "ScanOperatorAssignment")]
-    return ScanStep(_read_name(name), has_output, reader.lower_expr(rest[0]), tuple(assignments))
+        if output not in _OUTPUTS:
+            raise semantic_error(
+                f"scan: output must be {', '.join(_OUTPUTS)}, not {output[:50]}", position=get_source_position(node)
+            )
+    assignments = [_parse_assignment(each) for part in rest[1:] for each in find_rules(part, "ScanOperatorAssignment")]
+    condition = reader.lower_expr(rest[0])
+    has_output, only_last = output != "none", output == "last"
+    return ScanStep(_read_identifier(name), has_output, condition, tuple(assignments), only_last)
 
 
-def _lower_assignment(node: Any) -> ir.NamedExpr:
+def _parse_assignment(node: Any) -> ir.NamedExpr:
     name, value = get_child_rules(node)
-    return ir.NamedExpr(reader.lower_expr(value), _read_name(name))
+    return ir.NamedExpr(reader.lower_expr(value), _read_identifier(name))
 
 
-def _read_name(node: Any) -> str:
+def _read_identifier(node: Any) -> str:
     text = reader.name_text(reader.collapse(node))
     return str(node.getText() if text is None else text)

@@ -1,8 +1,8 @@
-"""Rendering of the operator ``scan`` as a recursive SQL query.
+"""SQL of the query operator ``scan``: a recursive query.
 
-Each iteration passes one row of every partition through the steps. The state of step k ("Scan logic" in the Kusto
-documentation) consists of a flag for an active sequence, the number of the sequence, and the values of steps 1 to k
-that an expression reads.
+Each iteration passes one row of every partition (group of rows) through the steps. The state of step k ("Scan logic" in
+the Kusto documentation) consists of a flag for an active sequence of rows, the number of this sequence, and the columns
+of steps 1 to k that an expression reads.
 """
 
 import dataclasses
@@ -12,14 +12,14 @@ from typing import Any
 from duckdb_kql import ir
 
 from emulators.kusto.errors import semantic_error
-from emulators.kusto.extensions.sql import quote_name, render
+from emulators.kusto.extensions.sql import quote_name, render_expression
 from emulators.kusto.extensions.tree import iterate_nodes
-from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefix, number_rows
+from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefix, render_numbered_rows
 
 
 @dataclasses.dataclass(frozen=True)
 class DeclaredColumn:
-    """Column in the clause ``declare`` of a scan, with its default value."""
+    """Column in the clause ``declare`` of a scan: name, DuckDB type and default value (None for null)."""
 
     name: str
     sql_type: str
@@ -28,22 +28,31 @@ class DeclaredColumn:
 
 @dataclasses.dataclass(frozen=True)
 class ScanStep:
-    """Step of a scan: its condition, and the assignments to declared columns for a matching row."""
+    """Step of a scan.
+
+    Attributes:
+        name: name of the step.
+        has_output: True if rows that match the step are part of the result.
+        condition: the condition that a row must match.
+        assignments: the values that the step assigns to declared columns.
+        only_last: True if only the last row of a series of repeated matches is part of the result.
+    """
 
     name: str
     has_output: bool
     condition: ir.Expr
     assignments: tuple[ir.NamedExpr, ...]
+    only_last: bool = False
 
 
 class ScanSql:
-    """Renderer of a scan as a recursive SQL query.
+    """Builder of the recursive SQL query for a scan.
 
     Args:
-        declared: columns that the scan declares and that its steps assign.
+        declared: columns of the clause ``declare``, to which the steps assign values.
         steps: steps of the scan, in order.
-        cols: columns of the input.
-        added: names of the additional output columns.
+        cols: names of the input columns.
+        added: names of the output columns that the input does not have.
     """
 
     def __init__(
@@ -55,13 +64,14 @@ class ScanSql:
         self._cols = cols
         self._added = added
         self._p = find_free_prefix([*cols, *added])
+        self._has_last = any(step.only_last for step in steps)
         self._read = self._find_columns_read()
         self._used = sorted(
             {name for names in self._read for name in names if name in cols} | self._find_columns_used()
         )
 
     def render(self, prev: str, partition: RowPartition) -> str:
-        """Return a row for each match, in the order of the rows."""
+        """Return SQL that yields one row for each match of a row and a step, in the order of the input rows."""
         p = self._p
         states = ", ".join(f"{sql} AS {name}" for name, sql in self._build_initial_fields())
         names = ", ".join(name for name, _ in self._build_initial_fields())
@@ -77,27 +87,43 @@ class ScanSql:
             f"WITH RECURSIVE {self._render_rows(prev, partition)}, "  # noqa: S608
             f"{p}m AS (SELECT {p}r - 1 AS {p}r, true AS {p}b, {states} FROM {p}d WHERE {p}f UNION ALL "
             f"SELECT {p}r, false, {names} FROM {turn}) "
-            f"SELECT {result} FROM {p}i AS i JOIN (SELECT {p}r, unnest({p}o) AS {p}e, "
-            f"generate_subscripts({p}o, 1) AS {p}n FROM {p}m) AS e ON e.{p}r = i.{p}r ORDER BY e.{p}r, e.{p}n"
+            f"SELECT {result} FROM {self._render_groups()} AS i JOIN (SELECT {p}r, unnest({p}o) AS {p}e, "
+            f"generate_subscripts({p}o, 1) AS {p}n FROM {p}m) AS e ON e.{p}r = i.{p}r{self._render_last_filter()} "
+            f"ORDER BY e.{p}r, e.{p}n"
         )
 
-    def _render_rows(self, prev: str, partition: RowPartition) -> str:
-        """Return SQL of two subqueries: the numbered input rows, and their columns that the steps read.
+    def _render_groups(self) -> str:
+        """Return SQL for the input rows, with the number of their partition if a step outputs only the last match."""
+        p = self._p
+        if not self._has_last:
+            return f"{p}i"
+        return f"(SELECT *, count(*) FILTER (WHERE {p}f) OVER (ORDER BY {p}r) AS {p}g FROM {p}i)"  # noqa: S608
 
-        A flag marks the first row of each partition.
+    def _render_last_filter(self) -> str:
+        """Return SQL that removes a match which the same step repeats with its next match."""
+        p = self._p
+        if not self._has_last:
+            return ""
+        following = f"lead(e.{p}e.z) OVER (PARTITION BY i.{p}g, e.{p}e.k ORDER BY e.{p}r)"
+        return f" QUALIFY NOT coalesce({following}, false)"
+
+    def _render_rows(self, prev: str, partition: RowPartition) -> str:
+        """Return SQL for two subqueries: the numbered input rows, and these rows with only the columns that steps read.
+
+        Both subqueries have a column that is true in the first row of each partition.
         """
         p = self._p
         begins = [f"lag({quote_name(each)}) OVER () IS DISTINCT FROM {quote_name(each)}" for each in partition.columns]
         first = " OR ".join([f"{p}r = 1", *begins])
-        used = "".join(f", {quote_name(name)} AS {self._to_input_name(name)}" for name in self._used)
-        rows = number_rows(prev, f"{p}r", partition, f"{p}x")
+        used = "".join(f", {quote_name(name)} AS {self._get_input_name(name)}" for name in self._used)
+        rows = render_numbered_rows(prev, f"{p}r", partition, f"{p}x")
         return (
             f"{p}i AS MATERIALIZED (SELECT *, ({first}) AS {p}f FROM {rows}), "  # noqa: S608  generated names
             f"{p}d AS MATERIALIZED (SELECT {p}r, {p}f{used} FROM {p}i)"
         )
 
     def _render_step(self, index: int, turn: str) -> str:
-        """Return SQL that applies a step to the rows of the subquery ``turn``."""
+        """Return SQL that applies a scan step to the rows of the subquery ``turn`` (next row of every partition)."""
         p, step = self._p, self._steps[index]
         active = "true" if index == 0 else f"{p}a{index}"
         again = f"({active}) AND coalesce({self._render_for_step(step.condition, index)}, false)"
@@ -107,15 +133,16 @@ class ScanSql:
             whens = f"WHEN {moved} THEN 1 {whens}"
         turn = f"(SELECT *, CASE {whens} END AS {p}c FROM {turn})"  # noqa: S608
         values = ", ".join(
-            f"{self._render_value(index, each)} AS {self._to_new_name(each.name)}" for each in self._declared.values()
+            f"{self._render_value(index, each)} AS {self._get_new_value_name(each.name)}"
+            for each in self._declared.values()
         )
         turn = f"(SELECT *{', ' if values else ''}{values} FROM {turn})"  # noqa: S608
-        replaced = ", ".join(f"{sql} AS {name}" for name, sql in self._find_changes(index).items())
-        dropped = ", ".join([f"{p}c", *map(self._to_new_name, self._declared)])
+        replaced = ", ".join(f"{sql} AS {name}" for name, sql in self._find_state_changes(index).items())
+        dropped = ", ".join([f"{p}c", *map(self._get_new_value_name, self._declared)])
         return f"(SELECT * EXCLUDE ({dropped}) REPLACE ({replaced}) FROM {turn})"  # noqa: S608
 
     def _render_value(self, index: int, declared: DeclaredColumn) -> str:
-        """Return SQL of the value of a declared column in a row that matches a step."""
+        """Return SQL for the value of a declared column after a row has matched a step."""
         assigned = [each.expr for each in self._steps[index].assignments if each.name == declared.name]
         if not assigned:
             return self._render_default(declared)
@@ -123,8 +150,8 @@ class ScanSql:
         value = f"CASE {self._p}c {moved}WHEN 2 THEN {self._render_for_step(assigned[-1], index)} END"
         return f"CAST({value} AS {declared.sql_type})"
 
-    def _find_changes(self, index: int) -> dict[str, str]:
-        """Return the names of the state fields that a step changes, with the SQL of their new values."""
+    def _find_state_changes(self, index: int) -> dict[str, str]:
+        """Return SQL for the new value of each field of the state that a step changes, by field name."""
         p, c, before = self._p, f"{self._p}c", index - 1
         changes = {f"{p}a{index}": f"{p}a{index} OR {c} > 0"}
         if index:
@@ -134,39 +161,47 @@ class ScanSql:
             changes[f"{p}q0"] = f"{p}q0 + CASE WHEN {c} = 2 AND NOT {p}a0 THEN 1 ELSE 0 END"
         for owner in range(index + 1):
             for name in self._read[owner]:
-                field = self._to_field_name(index, owner, name)
+                field = self._get_state_field_name(index, owner, name)
                 when = (
                     f"{c} > 0 THEN {self._render_stored_value(name)}"
                     if owner == index
-                    else f"{c} = 1 THEN {self._to_field_name(before, owner, name)}"
+                    else f"{c} = 1 THEN {self._get_state_field_name(before, owner, name)}"
                 )
                 changes[field] = f"CASE WHEN {when} ELSE {field} END"
                 if owner < index:
-                    cleared = self._to_field_name(before, owner, name)
-                    changes[cleared] = f"CASE WHEN {c} = 1 THEN {self._render_blank(name)} ELSE {cleared} END"
+                    cleared = self._get_state_field_name(before, owner, name)
+                    changes[cleared] = f"CASE WHEN {c} = 1 THEN {self._render_initial_value(name)} ELSE {cleared} END"
         if self._steps[index].has_output:
             number = f"CASE WHEN {c} = 1 THEN {p}q{before} ELSE {p}q{index} END" if index else changes[f"{p}q0"]
-            values = [f"'v{position}': {self._to_new_name(name)}" for position, name in enumerate(self._declared)]
-            row = "{" + ", ".join([*values, f"'q': {number}"]) + "}"
+            values = [
+                f"'v{position}': {self._get_new_value_name(name)}" for position, name in enumerate(self._declared)
+            ]
+            values.append(f"'q': {number}")
+            if self._has_last:
+                repeats = (f"{c} = 2" if index else f"{c} = 2 AND {p}a0") if self._steps[index].only_last else "false"
+                values += [f"'k': {index}", f"'z': {repeats}"]
+            row = "{" + ", ".join(values) + "}"
             changes[f"{p}o"] = f"CASE WHEN {c} > 0 THEN list_append({p}o, {row}) ELSE {p}o END"
         return changes
 
     def _build_initial_fields(self) -> list[tuple[str, str]]:
-        """Return name and SQL of each field of the initial state."""
+        """Return name and SQL of each field of the state that the scan has before the first row."""
         p = self._p
         fields = []
         for index in range(len(self._steps)):
             fields += [(f"{p}a{index}", "false"), (f"{p}q{index}", "CAST(-1 AS BIGINT)")]
             for owner in range(index + 1):
                 fields += [
-                    (self._to_field_name(index, owner, name), self._render_blank(name)) for name in self._read[owner]
+                    (self._get_state_field_name(index, owner, name), self._render_initial_value(name))
+                    for name in self._read[owner]
                 ]
         struct = "".join(f"v{position} {each.sql_type}, " for position, each in enumerate(self._declared.values()))
-        return [*fields, (f"{p}o", f"CAST([] AS STRUCT({struct}q BIGINT)[])")]
+        flags = ", k INTEGER, z BOOLEAN" if self._has_last else ""
+        return [*fields, (f"{p}o", f"CAST([] AS STRUCT({struct}q BIGINT{flags})[])")]
 
     def _render_for_step(self, expr: ir.Expr, state: int) -> str:
-        """Render an expression as SQL; its references to steps read the state of one step."""
-        return render(self._replace_references(expr, state))
+        """Return SQL for an expression whose references ``step.column`` read the state of one step."""
+        return render_expression(self._replace_references(expr, state))
 
     def _replace_references(self, node: Any, state: int) -> Any:
         if isinstance(node, tuple):
@@ -174,14 +209,14 @@ class ScanSql:
         if isinstance(node, ir.ColumnRef):
             if node.name not in self._cols:
                 raise semantic_error(f"Failed to resolve scalar expression named '{node.name[:100]}'")
-            return ir.RenderedAggregate(self._to_input_name(node.name))
+            return ir.RenderedAggregate(self._get_input_name(node.name))
         if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
             return node
         reference = self._find_reference(node)
         if reference is not None and isinstance(node, ir.PathAccess):
             owner, name = reference
             value = ir.RenderedAggregate(
-                self._to_field_name(state, owner, name) if owner <= state else self._render_blank(name)
+                self._get_state_field_name(state, owner, name) if owner <= state else self._render_initial_value(name)
             )
             rest = self._replace_references(node.steps[1:], state)
             return ir.PathAccess(value, rest) if rest else value
@@ -190,9 +225,9 @@ class ScanSql:
         return dataclasses.replace(node, **changed)
 
     def _find_reference(self, node: Any) -> tuple[int, str] | None:
-        """Return the step number and the column of an expression ``step.column``, None for any other expression.
+        """Return step number and column of an expression ``step.column``; None for any other expression.
 
-        An input column with the name of a step has priority.
+        If an input column has the same name as a step, the expression refers to the column.
         """
         if not isinstance(node, ir.PathAccess) or not isinstance(node.base, ir.ColumnRef):
             return None
@@ -204,7 +239,7 @@ class ScanSql:
         return index, name
 
     def _find_columns_read(self) -> list[list[str]]:
-        """Return, for each step, the names of its columns that an expression of the scan reads."""
+        """Return the columns of each step that any expression of the scan reads as ``step.column``."""
         read: list[list[str]] = [[] for _ in self._steps]
         for node in iterate_nodes(self._steps):
             reference = self._find_reference(node)
@@ -220,41 +255,43 @@ class ScanSql:
         }
 
     def _render_stored_value(self, name: str) -> str:
-        """Return SQL of the value that a step stores in its state for a matching row."""
-        return self._to_input_name(name) if name in self._cols else self._to_new_name(name)
+        """Return SQL for the value of a column that a step stores in its state when a row matches."""
+        return self._get_input_name(name) if name in self._cols else self._get_new_value_name(name)
 
-    def _to_input_name(self, name: str) -> str:
+    def _get_input_name(self, name: str) -> str:
         return f"{self._p}i{self._cols.index(name)}"
 
-    def _to_new_name(self, name: str) -> str:
+    def _get_new_value_name(self, name: str) -> str:
         return f"{self._p}v{list(self._declared).index(name)}"
 
-    def _to_field_name(self, state: int, owner: int, name: str) -> str:
+    def _get_state_field_name(self, state: int, owner: int, name: str) -> str:
         position = [*self._cols, *self._declared].index(name)
         return f"{self._p}s{state}_{owner}_{position}"
 
-    def _render_blank(self, name: str) -> str:
+    def _render_initial_value(self, name: str) -> str:
         declared = self._declared.get(name)
-        return self._render_default(declared) if declared else f"CASE WHEN false THEN {self._to_input_name(name)} END"
+        return self._render_default(declared) if declared else f"CASE WHEN false THEN {self._get_input_name(name)} END"
 
     def _render_default(self, declared: DeclaredColumn) -> str:
-        value = "NULL" if declared.default is None else render(declared.default)
+        value = "NULL" if declared.default is None else render_expression(declared.default)
         return f"CAST({value} AS {declared.sql_type})"
 
 
 class SingleStepScanSql(ScanSql):
-    """Renderer of a scan with one step, whose SQL is simpler and faster.
+    """Builder of the SQL for a scan with one step, which is simpler and faster.
 
-    Each row has at most one match, and all matches belong to the same sequence. Simple columns therefore replace the
-    list of matches and the flags of the steps, which take most of the time of an iteration.
+    Each row has at most one match, and all matches belong to one sequence. The state therefore needs neither a list of
+    matches nor flags, which take most of the time of an iteration.
     """
 
     def render(self, prev: str, partition: RowPartition) -> str:
-        """Return a row for each match, in the order of the rows."""
+        """Return SQL that yields one row for each match of a row and a step, in the order of the input rows."""
         p = self._p
-        state = {self._to_field_name(0, 0, name): name for name in self._read[0]}
-        nothing = {self._to_new_name(each.name): f"CAST(NULL AS {each.sql_type})" for each in self._declared.values()}
-        initial = _render_columns(nothing | {field: self._render_blank(name) for field, name in state.items()})
+        state = {self._get_state_field_name(0, 0, name): name for name in self._read[0]}
+        nothing = {
+            self._get_new_value_name(each.name): f"CAST(NULL AS {each.sql_type})" for each in self._declared.values()
+        }
+        initial = _render_columns(nothing | {field: self._render_initial_value(name) for field, name in state.items()})
         begun = f", true AS {p}b" if partition.columns else ""
         values = [
             f"e.{name} AS {quote_name(each)}" for name, each in zip([*nothing, f"{p}q"], self._added, strict=False)
@@ -270,20 +307,20 @@ class SingleStepScanSql(ScanSql):
         )
 
     def _render_turn(self, state: Mapping[str, str], partition: RowPartition) -> str:
-        """Return SQL that applies the step to the next row of every partition."""
+        """Return SQL for one recursion of the query, which applies the scan step to the next row of every partition."""
         p = self._p
         before = "".join(f", m.{field}" for field in state)
         follows = f"d.{p}r = m.{p}r + 1" + (f" AND (m.{p}b OR NOT d.{p}f)" if partition.columns else "")
         matched = f"coalesce({self._render_for_step(self._steps[0].condition, 0)}, false) AS {p}h"
         values = _render_columns(
-            {self._to_new_name(each.name): self._render_value(0, each) for each in self._declared.values()}
+            {self._get_new_value_name(each.name): self._render_value(0, each) for each in self._declared.values()}
         )
         after = {
             field: f"CASE WHEN {p}h THEN {self._render_stored_value(name)} ELSE {field} END"
             for field, name in state.items()
         }
         begun = ", false" if partition.columns else ""
-        columns = "".join(f", {self._to_new_name(each)}" for each in self._declared)
+        columns = "".join(f", {self._get_new_value_name(each)}" for each in self._declared)
         joined = f"SELECT d.*{before} FROM {p}m AS m JOIN {p}d AS d ON {follows}"  # noqa: S608
         tested = f"SELECT *, {matched}, CASE WHEN {p}h THEN 2 END AS {p}c FROM ({joined})"  # noqa: S608
         return f"SELECT {p}r, {p}h{columns}{_render_columns(after)}{begun} FROM (SELECT *{values} FROM ({tested}))"  # noqa: S608

@@ -1,4 +1,4 @@
-"""Query operator ``search``: selects the rows of tables that contain terms in any column."""
+"""Query operator ``search``: selects the rows that contain a term in any column, from one or several tables."""
 
 import dataclasses
 import functools
@@ -9,9 +9,9 @@ from typing import Any
 from duckdb_kql import ir, lower, translate
 
 from emulators.kusto.errors import unsupported_error
-from emulators.kusto.extensions.library import reader, replace
+from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
-from emulators.kusto.extensions.sql import quote_name, render
+from emulators.kusto.extensions.sql import quote_name, render_expression
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position
 
 SUPPORTED: tuple[str, ...] = ("search (in, kind, column:term, wildcards, and, or, not)",)
@@ -27,7 +27,7 @@ _WITH_CASE = {
     "!~": "!=",
 }
 _IN_WORDS_ONLY = re.compile(r"[g-hj-mo-qu-yG-HJ-MO-QU-Y]")
-"""Letters that do not occur in the text of numbers, instants, timespans, guids and bools."""
+"""Letters that do not occur in the text form of numbers, datetimes, timespans, guids and bools."""
 _LOGICAL = {"LogicalAndExpression": "and", "LogicalOrExpression": "or"}
 
 
@@ -36,9 +36,9 @@ class SearchTerm(ir.Expr):
     """Search term: a text that must occur in a column.
 
     Attributes:
-        text: text of the term; a star matches any characters.
-        column: name of the column, None for any column.
-        sensitive: whether the comparison is case-sensitive.
+        text: text of the term, in which ``*`` matches any characters.
+        column: name of the column that must contain the text; None for any column.
+        sensitive: True if the comparison is case-sensitive.
     """
 
     text: str
@@ -46,7 +46,7 @@ class SearchTerm(ir.Expr):
     sensitive: bool
 
     def to_condition(self, cols: list[str]) -> ir.Expr:
-        """Convert the term to a condition over the columns of the input."""
+        """Convert the term to a condition that the input columns ``cols`` must meet."""
         tests = [self._build_column_test(name) for name in (cols if self.column is None else [self.column])]
         condition = tests[0]
         for test in tests[1:]:
@@ -76,64 +76,66 @@ class SearchTerm(ir.Expr):
 
 @dataclasses.dataclass(frozen=True)
 class SearchOperator(PipelineOperator):
-    """Operator ``search``: selects rows by a predicate of terms and comparisons."""
+    """Query operator ``search``: selects rows by a predicate that consists of search terms and comparisons."""
 
     predicate: ir.Expr
     table: str | None = None
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields the matching rows, with the name of their table as the first column."""
+        """Render the operator as SQL that yields the matching rows; the first column is the name of their table."""
         label = f"{translate.quote_string(self.table)} AS {_TABLE}, " if self.table else ""
-        condition = render(_replace_terms(self.predicate, [name for name in cols if name != TABLE_COLUMN]))
+        condition = render_expression(
+            _replace_search_terms(self.predicate, [name for name in cols if name != TABLE_COLUMN])
+        )
         return f"SELECT {label}* FROM {prev} WHERE {condition}"  # noqa: S608  a quoted name, a rendered expression
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the column with the table's name, followed by the columns of the input."""
+        """Return the column with the name of the table, followed by the columns of the input."""
         return [TABLE_COLUMN, *cols] if self.table else cols
 
     def replace_expressions(self, substitute: Substitute) -> "SearchOperator":
-        """Return a copy with the expressions of its predicate replaced."""
+        """Return a copy in which the function ``substitute`` has replaced the expressions of the predicate."""
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
 
 def install() -> None:
-    """Add the operator ``search`` to the translator library. It may start a query or follow a table."""
-    replace(lower, "_lower_head", _wrap_lower_head)
-    add_operator("SearchOperator", lambda node: SearchOperator(_lower_search_predicate(node)))
+    """Add the operator ``search``, which may start a query or follow a table, to the KQL translator library."""
+    replace_attribute(lower, "_lower_head", _patch_lower_head)
+    add_operator("SearchOperator", lambda node: SearchOperator(_parse_search_predicate(node)))
 
 
-def _wrap_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
+def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
     def lower_head(head: Any, rest: list[Any]) -> ir.Query:
         inner = reader.collapse(head)
         if get_rule_name(inner) == "SearchOperator":
-            return _lower_search(inner, rest)
+            return _parse_search(inner, rest)
         query = default(head, rest)
         for index, operator in enumerate(query.operators):
             if isinstance(operator, SearchOperator) and operator.table is None:
-                query.operators[index] = _set_table(operator, query.source if index == 0 else None)
+                query.operators[index] = _set_table_name(operator, query.source if index == 0 else None)
         return query
 
     return lower_head
 
 
-def _set_table(search: SearchOperator, source: ir.Source | None) -> SearchOperator:
+def _set_table_name(search: SearchOperator, source: ir.Source | None) -> SearchOperator:
     if not isinstance(source, ir.TableRef):
         raise unsupported_error("search after another operator", "put it directly after the table")
     return dataclasses.replace(search, table=source.name)
 
 
-def _lower_search(node: Any, rest: list[Any]) -> ir.Query:
+def _parse_search(node: Any, rest: list[Any]) -> ir.Query:
     clauses = [child for child in get_child_rules(node) if get_rule_name(child) == "SearchOperatorInClause"]
-    sources = [_lower_search_source(child) for clause in clauses for child in get_child_rules(clause)] or [
+    sources = [_parse_search_source(child) for clause in clauses for child in get_child_rules(clause)] or [
         ir.WildcardTableRef("*")
     ]
     first, *others = (ir.Query(source) for source in sources)
     union = ir.Union(tuple(others), with_source=TABLE_COLUMN)
-    search = SearchOperator(_lower_search_predicate(node), table="")
+    search = SearchOperator(_parse_search_predicate(node), table="")
     return ir.Query(first.source, [union, search, *reader.lower_operators(rest)])
 
 
-def _lower_search_source(node: Any) -> ir.Source:
+def _parse_search_source(node: Any) -> ir.Source:
     node = reader.collapse(node)
     if get_rule_name(node) == "WildcardedName":
         return ir.WildcardTableRef(node.getText())
@@ -143,7 +145,7 @@ def _lower_search_source(node: Any) -> ir.Source:
     return source
 
 
-def _lower_search_predicate(node: Any) -> ir.Expr:
+def _parse_search_predicate(node: Any) -> ir.Expr:
     sensitive = False
     for parameter in get_child_rules(node)[:-1]:
         name, _, value = parameter.getText().partition("=")
@@ -152,29 +154,29 @@ def _lower_search_predicate(node: Any) -> ir.Expr:
         if name != "kind" or value not in _SENSITIVE:
             raise unsupported_error(f"search {parameter.getText()[:100]}", position=get_source_position(parameter))
         sensitive = _SENSITIVE[value]
-    return _lower_predicate(get_child_rules(node)[-1], sensitive=sensitive)
+    return _parse_predicate(get_child_rules(node)[-1], sensitive=sensitive)
 
 
-def _lower_predicate(node: Any, *, sensitive: bool) -> ir.Expr:
+def _parse_predicate(node: Any, *, sensitive: bool) -> ir.Expr:
     node = reader.collapse(node)
     kind, parts = get_rule_name(node), get_child_rules(node)
     if kind in _LOGICAL:
-        conditions = [_lower_predicate(parts[0], sensitive=sensitive)]
-        conditions += [_lower_predicate(get_child_rules(operation)[-1], sensitive=sensitive) for operation in parts[1:]]
+        conditions = [_parse_predicate(parts[0], sensitive=sensitive)]
+        conditions += [_parse_predicate(get_child_rules(operation)[-1], sensitive=sensitive) for operation in parts[1:]]
         return functools.reduce(functools.partial(ir.BinaryOp, _LOGICAL[kind]), conditions)
     if kind == "ParenthesizedExpression":
-        return _lower_predicate(parts[0], sensitive=sensitive)
+        return _parse_predicate(parts[0], sensitive=sensitive)
     if kind == "NamedFunctionCallExpression" and parts[0].getText() == "not":
-        return ir.FunctionCall("not", (_lower_predicate(parts[1], sensitive=sensitive),))
+        return ir.FunctionCall("not", (_parse_predicate(parts[1], sensitive=sensitive),))
     if kind in ("StarExpression", "StringLiteralExpression"):
         return SearchTerm(reader.literal_string(node) or "*", None, sensitive)
     if kind == "StringBinaryOperatorExpression" and parts[1].getText().startswith(":"):
-        return _lower_column_term(node, parts, sensitive=sensitive)
+        return _parse_column_term(node, parts, sensitive=sensitive)
     lowered: ir.Expr = reader.lower_expr(node)
-    return _make_case_sensitive(lowered) if sensitive else lowered
+    return _make_comparison_case_sensitive(lowered) if sensitive else lowered
 
 
-def _lower_column_term(node: Any, parts: list[Any], *, sensitive: bool) -> ir.Expr:
+def _parse_column_term(node: Any, parts: list[Any], *, sensitive: bool) -> ir.Expr:
     column, text = reader.lower_expr(parts[0]), reader.literal_string(get_child_rules(parts[1])[-1])
     if not isinstance(column, ir.ColumnRef) or text is None:
         raise unsupported_error(
@@ -183,18 +185,20 @@ def _lower_column_term(node: Any, parts: list[Any], *, sensitive: bool) -> ir.Ex
     return SearchTerm(text, column.name, sensitive)
 
 
-def _make_case_sensitive(expr: ir.Expr) -> ir.Expr:
+def _make_comparison_case_sensitive(expr: ir.Expr) -> ir.Expr:
     if isinstance(expr, ir.BinaryOp) and expr.op in _WITH_CASE:
         return dataclasses.replace(expr, op=_WITH_CASE[expr.op])
     return expr
 
 
-def _replace_terms(expr: ir.Expr, cols: list[str]) -> ir.Expr:
-    """Return a search predicate with each term replaced by its condition over the columns of the input."""
+def _replace_search_terms(expr: ir.Expr, cols: list[str]) -> ir.Expr:
+    """Return a predicate in which each search term is replaced by a condition for the input columns."""
     if isinstance(expr, SearchTerm):
         return expr.to_condition(cols)
     if isinstance(expr, ir.BinaryOp):
-        return dataclasses.replace(expr, left=_replace_terms(expr.left, cols), right=_replace_terms(expr.right, cols))
+        return dataclasses.replace(
+            expr, left=_replace_search_terms(expr.left, cols), right=_replace_search_terms(expr.right, cols)
+        )
     if isinstance(expr, ir.FunctionCall):
-        return dataclasses.replace(expr, args=tuple(_replace_terms(arg, cols) for arg in expr.args))
+        return dataclasses.replace(expr, args=tuple(_replace_search_terms(arg, cols) for arg in expr.args))
     return expr

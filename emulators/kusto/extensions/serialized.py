@@ -1,8 +1,9 @@
-"""Order of rows: which query operators return serialized rows, which window functions require.
+"""Serialized rows: rows in a significant order, which window functions such as ``prev`` require.
 
-See "serialize operator" of the Kusto documentation. ``range``, ``sort``, ``top``, ``top-hitters`` and ``getschema``
-return serialized rows. ``sample``, ``sample-distinct``, ``distinct``, ``join``, ``top-nested``, ``count``,
-``summarize``, ``evaluate`` and ``make-series`` do not. All other operators preserve the order of their input.
+This module checks that the input of window functions is serialized. See "serialize operator" of the Kusto
+documentation: ``range``, ``sort``, ``top``, ``top-hitters`` and ``getschema`` return serialized rows; ``sample``,
+``sample-distinct``, ``distinct``, ``join``, ``top-nested``, ``count``, ``summarize``, ``evaluate`` and ``make-series``
+do not. All other operators preserve the order of their input.
 """
 
 import contextvars
@@ -15,13 +16,13 @@ from duckdb_kql import ir, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.grammar import NOTHING
-from emulators.kusto.extensions.library import reader, replace
+from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.names import NameListExpr
 from emulators.kusto.extensions.pipeline import PipelineOperator, add_operator
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
 from emulators.kusto.extensions.tree import get_child_rules, get_source_position
 from emulators.kusto.extensions.window_plan import RowPartition
-from emulators.kusto.extensions.windows import WindowedOperator, find_window_function, wrap_windowed
+from emulators.kusto.extensions.windows import WindowedOperator, find_window_function, wrap_window_functions
 
 SUPPORTED: tuple[str, ...] = ("serialize",)
 
@@ -29,7 +30,7 @@ macros: tuple[str, ...] = ()
 
 
 class RowOrder(Enum):
-    """Order of the rows that a query operator returns."""
+    """Order of the rows that a query operator returns: significant (serialized), lost or not significant."""
 
     SERIALIZED = "serialized"
     NONE = "none"
@@ -39,30 +40,30 @@ class RowOrder(Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Serialize(PipelineOperator):
-    """Operator ``serialize``: makes the current order of the rows significant."""
+    """Query operator ``serialize``: declares the current order of the rows to be significant."""
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields all rows."""
+        """Render the operator as SQL that yields all rows unchanged."""
         del cols
         return f"SELECT * FROM {prev}"  # noqa: S608  a generated name
 
 
 class SerializedOutputOperator(PipelineOperator):
-    """Query operator that returns serialized rows."""
+    """Base class of query operators that return serialized rows (rows in a significant order)."""
 
 
 class SerializedInputOperator(PipelineOperator):
-    """Query operator that requires serialized rows and preserves their order."""
+    """Base class of query operators that require serialized rows (in a significant order) and preserve their order."""
 
     keyword: ClassVar[str] = ""
 
-    def with_partition(self, partition: RowPartition) -> "SerializedInputOperator":
-        """Return a copy of the operator that processes each group of rows separately."""
+    def copy_with_partition(self, partition: RowPartition) -> "SerializedInputOperator":
+        """Return a copy of the operator that processes each group of rows in ``partition`` separately."""
         raise NotImplementedError
 
 
 class UnorderedOutputOperator(PipelineOperator):
-    """Query operator that returns rows which are not serialized, as in Kusto."""
+    """Base class of query operators that return rows in no significant order, as in Kusto."""
 
 
 _PRESERVING = (
@@ -84,12 +85,12 @@ _LETS: contextvars.ContextVar[Mapping[str, RowOrder]] = contextvars.ContextVar("
 
 
 def install() -> None:
-    """Add ``serialize`` to the translator library, and check the order of rows before a query is rendered."""
-    add_operator("SerializeOperator", _lower_serialize)
-    replace(translate, "_render_scoped", _wrap_render_scoped)  # called once for each query
+    """Add ``serialize`` to the translator library, and make it check the order of rows in each query."""
+    add_operator("SerializeOperator", _parse_serialize)
+    replace_attribute(translate, "_render_scoped", _patch_render_scoped)  # called once for each query
 
 
-def _lower_serialize(node: Any) -> Any:
+def _parse_serialize(node: Any) -> Any:
     expressions = [reader.lower_named(child) for child in get_child_rules(node)]
     if any(isinstance(each, NameListExpr) for each in expressions):
         raise unsupported_error("a list of names on the left of =", position=get_source_position(node))
@@ -98,7 +99,7 @@ def _lower_serialize(node: Any) -> Any:
     return [Serialize(), ir.Extend(tuple(expressions))]
 
 
-def _wrap_render_scoped(default: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_render_scoped(default: Callable[..., Any]) -> Callable[..., Any]:
     def render_scoped(query: ir.Query, *arguments: Any) -> Any:
         known = dict(_LETS.get({}))
         for name, bound in query.lets:
@@ -106,7 +107,7 @@ def _wrap_render_scoped(default: Callable[..., Any]) -> Callable[..., Any]:
                 known[name] = _infer_query_order(bound, known)
         token = _LETS.set(known)
         try:
-            operators = [wrap_windowed(operator) for operator in _check_operators(query, known)]
+            operators = [wrap_window_functions(operator) for operator in _check_order_of_operators(query, known)]
             return default(dataclasses.replace(query, operators=operators), *arguments)
         finally:
             _LETS.reset(token)
@@ -114,7 +115,7 @@ def _wrap_render_scoped(default: Callable[..., Any]) -> Callable[..., Any]:
     return render_scoped
 
 
-def _check_operators(query: ir.Query, known: Mapping[str, RowOrder]) -> list[ir.Operator]:
+def _check_order_of_operators(query: ir.Query, known: Mapping[str, RowOrder]) -> list[ir.Operator]:
     order = _infer_source_order(query.source, known)
     for operator in query.operators:
         check_order(operator, order)
@@ -140,7 +141,7 @@ def _infer_source_order(source: ir.Source, known: Mapping[str, RowOrder]) -> Row
 
 
 def infer_order_after(operator: ir.Operator, order: RowOrder) -> RowOrder:
-    """Return the order of the rows that a query operator returns, for the order of its input rows."""
+    """Return the order of the rows that a query operator returns if its input rows have the order ``order``."""
     inner = operator.operator if isinstance(operator, WindowedOperator) else operator
     if isinstance(inner, TakeRows):
         return RowOrder.SERIALIZED if inner.keys else RowOrder.NONE if inner.random else order
@@ -152,7 +153,7 @@ def infer_order_after(operator: ir.Operator, order: RowOrder) -> RowOrder:
 
 
 def check_order(operator: ir.Operator, order: RowOrder) -> None:
-    """Check that the input of an operator is serialized if the operator requires it.
+    """Check that the input rows of an operator are serialized if the operator requires this.
 
     Raises:
         QueryError: the input is not serialized, or the emulator did not preserve its order.
@@ -161,7 +162,9 @@ def check_order(operator: ir.Operator, order: RowOrder) -> None:
     if name is None or order is RowOrder.SERIALIZED or isinstance(operator, WindowedOperator):
         return
     if order is RowOrder.LOST:
-        raise unsupported_error(f"{name} after an operator that does not preserve row order", "sort the rows again")
+        raise unsupported_error(
+            f"{name} after an operator that does not preserve row order", "sort the rows again before it"
+        )
     what = f"Operator '{name}'" if isinstance(operator, SerializedInputOperator) else f"Function '{name}'"
     raise semantic_error(
         f"{what} cannot be invoked in current context. Details: the row set must be serialized", inner="SEM0001"

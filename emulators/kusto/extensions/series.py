@@ -1,24 +1,24 @@
-"""Series functions that compute each element of an array: arithmetic, filling of gaps, and filters.
+"""KQL functions over series that return a series: arithmetic, filling of gaps, and filters.
 
-A series is a numeric array in a ``dynamic``. The macros read it into a DuckDB list and return an array.
+A series is a dynamic value that contains an array of numbers. DuckDB macros convert a series to a list and back.
 
-Each macro uses each of its parameters once and binds it through a list with one element. A macro copies an argument as
-often as it uses the parameter, so that the SQL of nested calls would grow exponentially. The list also prevents name
-collisions between an argument and the macro.
+Each macro uses each of its parameters once and binds the parameter through a list with one element. A macro copies an
+argument as often as it uses the parameter, so that the SQL of nested calls would grow exponentially. The list also
+prevents name collisions between an argument and the macro.
 """
 
 from collections.abc import Mapping
 
 from duckdb_kql import ir
 
-from emulators.kusto.extensions.registry import add_form, add_template
-from emulators.kusto.extensions.sql import render
+from emulators.kusto.extensions.registry import add_custom_function, add_template_function
+from emulators.kusto.extensions.sql import render_expression
 
 _NUMBERS = "('DOUBLE', 'BIGINT', 'UBIGINT')"
 
 
 def _render_contains_any(text: str, *marks: str) -> str:
-    """Return SQL that searches a text for one of several marks; this is faster than a regular expression."""
+    """Return SQL that searches a text for any of several substrings, faster than a regular expression."""
     return "(" + " OR ".join(f"contains({text}, '{mark}')" for mark in marks) + ")"
 
 
@@ -77,11 +77,11 @@ _UNARY: Mapping[str, str] = {
 }
 _KIND_KEEPING: Mapping[str, str] = {"series_abs": "abs(_e)", "series_sign": "CAST(sign(_e) AS DOUBLE)"}
 _EXACT = "9007199254740992"
-"""2 to the power of 53: a double represents every smaller integer exactly, larger ones would be rounded."""
+"""2 to the power of 53: a double represents every smaller integer exactly, larger integers may be rounded."""
 
 
 def _render_pairwise(expression: str) -> str:
-    """Return SQL of the list of ``expression`` for each pair of elements, ``_e[1]`` and ``_e[2]``."""
+    """Return SQL that applies ``expression`` to the elements ``_e[1]`` and ``_e[2]`` at each position of two series."""
     return f"list_transform(list_zip(_p.a, _p.b), lambda _e: {expression})"
 
 
@@ -106,7 +106,7 @@ def _build_unary_macro(name: str, element: str) -> str:
         kql_series(list_transform(kql_numbers(series), lambda _e: {element}))"""
 
 
-def _build_kind_keeping_macro(name: str, element: str) -> str:
+def _build_type_preserving_macro(name: str, element: str) -> str:
     return f"""CREATE OR REPLACE MACRO kql_{name}(series) AS list_transform([TRY_CAST(series AS JSON)], lambda _s:
         kql_same_kind(list_transform(kql_numbers(_s), lambda _e: {element}), kql_whole(_s)))[1]"""
 
@@ -120,14 +120,17 @@ _ELEMENTWISE_MACROS: tuple[str, ...] = (
         for name, operator in _COMPARISONS.items()
     ),
     *(_build_unary_macro(name, element) for name, element in _UNARY.items()),
-    *(_build_kind_keeping_macro(name, element) for name, element in _KIND_KEEPING.items()),
+    *(_build_type_preserving_macro(name, element) for name, element in _KIND_KEEPING.items()),
     _build_pair_macro("kql_series_dot_product", "list_sum(" + _render_pairwise("_e[1] * _e[2]") + ")"),
     """CREATE OR REPLACE MACRO kql_series_magnitude(series) AS
         sqrt(list_sum(list_transform(kql_numbers(series), lambda _e: _e * _e)))""",
-    """CREATE OR REPLACE MACRO kql_series_cosine_similarity(one, other) AS list_transform(
-        [struct_pack(one := TRY_CAST(one AS JSON), other := TRY_CAST(other AS JSON))],
-        lambda _c: kql_series_dot_product(_c.one, _c.other)
-        / (kql_series_magnitude(_c.one) * kql_series_magnitude(_c.other)))[1]""",
+    # A pair with an element that is missing in one of the series is ignored; a magnitude may be given.
+    """CREATE OR REPLACE MACRO kql_series_cosine_similarity(one, other, m, n) AS list_transform(list_transform(
+        [struct_pack(p := kql_operands(one, other), m := m, n := n)], lambda _p: struct_pack(m := _p.m, n := _p.n,
+            z := list_filter(list_zip(_p.p.a, _p.p.b), lambda _e: _e[1] + _e[2] IS NOT NULL))),
+        lambda _z: list_sum(list_transform(_z.z, lambda _e: _e[1] * _e[2]))
+            / (coalesce(_z.m, sqrt(list_sum(list_transform(_z.z, lambda _e: _e[1] * _e[1]))))
+            * coalesce(_z.n, sqrt(list_sum(list_transform(_z.z, lambda _e: _e[2] * _e[2]))))))[1]""",
     # The correlation of series that contain a null is null.
     """CREATE OR REPLACE MACRO kql_series_pearson_correlation(one, other) AS list_transform([kql_operands(one, other)],
         lambda _p: CASE WHEN len(_p.a) = len(_p.b) AND len(_p.a) > 0
@@ -140,14 +143,21 @@ _ELEMENTWISE_MACROS: tuple[str, ...] = (
 
 
 def _install_elementwise() -> None:
-    """Add arithmetic and comparison of series to the translator library."""
+    """Add arithmetic and comparison of series to the KQL translator library."""
     pairs = (*_ARITHMETIC, *_COMPARISONS, "series_divide", "series_pow", "series_dot_product")
-    for name in (*pairs, "series_cosine_similarity", "series_pearson_correlation"):
-        add_template(name, f"kql_{name}({{0}}, {{1}})", 2)
+    add_custom_function("series_cosine_similarity", (2, 3, 4), _render_cosine_similarity)
+    for name in (*pairs, "series_pearson_correlation"):
+        add_template_function(name, f"kql_{name}({{0}}, {{1}})", 2)
     for name in (*_UNARY, *_KIND_KEEPING, "series_magnitude"):
-        add_template(name, f"kql_{name}({{0}})", 1)
-    add_template("series_sum", "list_sum(kql_numbers({0}))", 1)
-    add_template("series_product", "list_product(kql_numbers({0}))", 1)
+        add_template_function(name, f"kql_{name}({{0}})", 1)
+    add_template_function("series_sum", "list_sum(kql_numbers({0}))", 1)
+    add_template_function("series_product", "list_product(kql_numbers({0}))", 1)
+
+
+def _render_cosine_similarity(call: ir.FunctionCall) -> str:
+    one, other, *magnitudes = (render_expression(arg) for arg in call.args)
+    given = [f"CAST({each} AS DOUBLE)" for each in magnitudes] + ["CAST(NULL AS DOUBLE)"] * (2 - len(magnitudes))
+    return f"kql_series_cosine_similarity({one}, {other}, {', '.join(given)})"
 
 
 _KNOWN = "list_filter(range(1, len(_g.x) + 1), lambda _i: NOT _g.m[_i])"
@@ -156,12 +166,12 @@ _ELEMENTS = "CAST(CASE WHEN json_type(_s.j) = 'ARRAY' THEN _s.j END AS JSON[])"
 
 
 def _build_fill_macro(name: str, parameters: str, bound: str, filled: str) -> str:
-    """Return the SQL that creates a DuckDB macro which fills gaps in a series.
+    """Return SQL that creates a DuckDB macro, which fills gaps in a series.
 
     The body of the macro can use the elements ``x``, their numbers ``v``, the flags of missing elements ``m`` and the
     indexes of known elements ``k``. An element is missing if it equals the placeholder; with a null placeholder, nulls
-    are missing. Elements retain their original type, so the macro works on JSON values. It concatenates the runs
-    between known elements, which takes linear time.
+    are missing. Elements retain their original type, so the macro works on JSON values. The macro concatenates the gaps
+    and the known elements, which takes linear time.
     """
     return f"""CREATE OR REPLACE MACRO kql_{name}(series, missing{parameters}) AS list_transform(list_transform(
         list_transform([struct_pack(j := TRY_CAST(series AS JSON), p := kql_number(missing){bound})],
@@ -212,22 +222,25 @@ _FILL_MACROS: tuple[str, ...] = (
 
 
 def _install_fill() -> None:
-    """Add the functions that fill gaps in series to the translator library."""
-    add_form("series_fill_forward", (1, 2), lambda call: _render_fill(call, "NULL"))
-    add_form("series_fill_backward", (1, 2), lambda call: _render_fill(call, "NULL"))
-    add_form("series_fill_linear", (1, 2, 3, 4), lambda call: _render_fill(call, "NULL", "TRUE", "CAST(0 AS DOUBLE)"))
-    add_form("series_fill_const", (2, 3), _render_fill_const)
+    """Add the functions that fill gaps in series to the KQL translator library."""
+    add_custom_function("series_fill_forward", (1, 2), lambda call: _render_fill(call, "NULL"))
+    add_custom_function("series_fill_backward", (1, 2), lambda call: _render_fill(call, "NULL"))
+    add_custom_function(
+        "series_fill_linear", (1, 2, 3, 4), lambda call: _render_fill(call, "NULL", "TRUE", "CAST(0 AS DOUBLE)")
+    )
+    add_custom_function("series_fill_const", (1, 2, 3), _render_fill_const)
 
 
 def _render_fill(call: ir.FunctionCall, *defaults: str) -> str:
-    """Render a call of a function that fills gaps as SQL, with default values for missing arguments."""
-    arguments = [render(arg) for arg in call.args]
+    """Return SQL for a call of a function that fills gaps; missing arguments have default values."""
+    arguments = [render_expression(arg) for arg in call.args]
     return f"kql_{call.name.lower()}({', '.join([*arguments, *defaults[len(arguments) - 1 :]])})"
 
 
 def _render_fill_const(call: ir.FunctionCall) -> str:
-    series, constant, *missing = (render(arg) for arg in call.args)
-    return f"kql_series_fill_const({series}, {missing[0] if missing else 'NULL'}, {constant})"
+    series, *rest = (render_expression(arg) for arg in call.args)
+    constant, missing = (rest[index] if index < len(rest) else default for index, default in enumerate(("0", "NULL")))
+    return f"kql_series_fill_const({series}, {missing}, {constant})"
 
 
 # Weighted window of each element; zeros on both sides complete every window. A slice of the captured list would copy
@@ -256,7 +269,6 @@ _FILTER_MACROS: tuple[str, ...] = (
         [struct_pack(x := kql_numbers(series), f := kql_numbers(weights), n := normalize, c := center)],
         lambda _a: CASE WHEN _a.x IS NULL OR coalesce(len(_a.f), 0) = 0 OR {_MISSING.format("_a.f")} THEN NULL
         WHEN _a.n AND list_min(_a.f) < 0 THEN NULL
-        WHEN _a.c AND len(_a.f) % 2 = 0 THEN error('series_fir() with an even filter cannot be centered exactly')
         ELSE kql_series(kql_fir(_a.x, CASE WHEN coalesce(_a.n, list_min(_a.f) >= 0)
             THEN list_transform(_a.f, lambda _e: _e / list_sum(_a.f)) ELSE _a.f END,
             CASE WHEN _a.c THEN (len(_a.f) - 1) // 2 ELSE 0 END)) END)[1]""",
@@ -272,13 +284,13 @@ _FILTER_MACROS: tuple[str, ...] = (
 
 
 def _install_filter() -> None:
-    """Add the filters ``series_fir`` and ``series_iir`` to the translator library."""
-    add_form("series_fir", (2, 3, 4), _render_fir)
-    add_template("series_iir", "kql_series_iir({0}, {1}, {2})", 3)
+    """Add the filters ``series_fir`` and ``series_iir`` to the KQL translator library."""
+    add_custom_function("series_fir", (2, 3, 4), _render_fir)
+    add_template_function("series_iir", "kql_series_iir({0}, {1}, {2})", 3)
 
 
 def _render_fir(call: ir.FunctionCall) -> str:
-    arguments = [render(arg) for arg in call.args]
+    arguments = [render_expression(arg) for arg in call.args]
     return f"kql_series_fir({', '.join([*arguments, *('NULL', 'FALSE')[len(arguments) - 2 :]])})"
 
 
@@ -299,7 +311,7 @@ SUPPORTED: tuple[str, ...] = (
     "series_fill_const",
     "series_fill_forward",
     "series_fill_backward",
-    "series_fir",
+    "series_fir (approximate if a filter of even length is centered)",
     "series_iir",
 )
 
@@ -312,7 +324,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add arithmetic, filling of gaps and filters of series to the translator library."""
+    """Add arithmetic, filling of gaps and filters of series to the KQL translator library."""
     _install_elementwise()
     _install_fill()
     _install_filter()

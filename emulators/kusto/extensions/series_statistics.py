@@ -1,156 +1,17 @@
-"""Series functions with several results: statistics, linear regression and decomposition.
+"""KQL functions over series that describe a series: statistics and linear regression."""
 
-``(a, b) = f(x)`` names the results in ``extend``, ``project`` and ``print``. Without names the columns are
-``f_x_result``. ``extend`` adds only the named columns, ``project`` adds all.
+from collections.abc import Callable
 
-The decomposition follows the documentation. The seasonal series is the median of the points of each phase. The trend is
-computed from the rest, the baseline is the sum of both, and the residual is the difference to the baseline. Detection
-of the period is not supported, nor are functions that need it or the undocumented scores of ``series_outliers``.
-"""
+from duckdb_kql import ir
 
-import dataclasses
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
-
-from duckdb_kql import ir, lower
-
-from emulators.kusto.errors import unsupported_error
-from emulators.kusto.extensions.library import replace
-from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS
-from emulators.kusto.extensions.registry import add_form, add_template
-from emulators.kusto.extensions.sql import render
-
-_FUNCTIONS: dict[str, "_MultiResultFunction"] = {}
-
-
-@dataclasses.dataclass(frozen=True)
-class SeriesOutput:
-    """Output of a KQL function with several outputs, such as ``series_stats``.
-
-    Attributes:
-        name: name of the property in the bag of all outputs, and end of the column name.
-        conversion: KQL function that converts the property to a scalar; empty if the output remains dynamic.
-    """
-
-    name: str
-    conversion: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class _MultiResultFunction:
-    bag: str
-    outputs: tuple[SeriesOutput, ...]
-    arities: Collection[int]
-
-
-@dataclasses.dataclass(frozen=True)
-class SeriesOutputExpr(ir.NamedExpr):
-    """Named output of a function call, with the call and, for the last named output, its index."""
-
-    call: ir.FunctionCall | None = None
-    bag: ir.FunctionCall | None = None
-    last: int = -1
-
-
-def add_multi_result_function(name: str, bag: str, outputs: Sequence[SeriesOutput], arities: Collection[int]) -> None:
-    """Add a KQL function with several outputs.
-
-    Args:
-        name: name of the function in KQL.
-        bag: KQL function that returns the same outputs as one property bag; it is computed once for all columns.
-        outputs: outputs in order.
-        arities: accepted numbers of arguments.
-    """
-    _FUNCTIONS[name] = _MultiResultFunction(bag, tuple(outputs), arities)
-    MULTI_RESULT_FUNCTIONS[name] = lambda named: list(_name_results(named, named.names))
-
-
-def _install_outputs() -> None:
-    """Expand calls of functions with several outputs in ``extend``, ``project`` and ``print`` into several columns."""
-    replace(lower, "_lower_operator", _wrap_lower_operator)
-    replace(lower, "_lower_source", _wrap_lower_source)
-
-
-def _wrap_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def lower_operator(node: Any) -> Any:
-        op = default(node)
-        if isinstance(op, ir.Extend | ir.Project):
-            every = isinstance(op, ir.Project)
-            return dataclasses.replace(op, expressions=tuple(_expand_calls(op.expressions, every=every)))
-        return op
-
-    return lower_operator
-
-
-def _wrap_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
-    def lower_source(node: Any) -> ir.Source:
-        source = default(node)
-        if isinstance(source, ir.PrintSource):
-            return dataclasses.replace(source, expressions=tuple(_expand_calls(source.expressions, every=True)))
-        return source
-
-    return lower_source
-
-
-def _expand_calls(expressions: Sequence[ir.NamedExpr], *, every: bool) -> Iterator[ir.NamedExpr]:
-    for named in expressions:
-        call = named.expr
-        if isinstance(call, ir.FunctionCall) and call.name.lower() in _FUNCTIONS:
-            names = (named.name,) if named.name else ()
-            yield from _add_unnamed_results(_name_results(named, names), every=every or not names, call=call)
-        elif isinstance(named, SeriesOutputExpr):
-            yield from _add_unnamed_results(iter([named]), every=every and named.last >= 0, call=named.call)
-        else:
-            yield named
-
-
-def _add_unnamed_results(
-    named: Iterator["SeriesOutputExpr"], *, every: bool, call: ir.FunctionCall | None
-) -> Iterator[ir.NamedExpr]:
-    bag, last = None, -1
-    for each in named:
-        bag, last = each.bag, each.last
-        yield ir.NamedExpr(each.expr, each.name)
-    if not every or call is None:
-        return
-    function = _FUNCTIONS[call.name.lower()]
-    bag = bag or _to_bag_call(call, function)
-    for output in function.outputs[last + 1 :]:
-        yield ir.NamedExpr(_read_property(bag, output), f"{call.name}_{_find_argument_name(call)}_{output.name}")
-
-
-def _find_argument_name(call: ir.FunctionCall) -> str:
-    if call.args and isinstance(call.args[0], ir.ColumnRef):
-        return call.args[0].name
-    raise unsupported_error(f"{call.name}() without names for its columns", "write (a, b) = ..., or pass a column")
-
-
-def _name_results(named: ir.NamedExpr, names: Sequence[str]) -> Iterator[SeriesOutputExpr]:
-    """Yield one expression for each name, with an output of the call; the last one contains its index."""
-    call = named.expr
-    assert isinstance(call, ir.FunctionCall)  # noqa: S101  the callers check it
-    function = _FUNCTIONS[call.name.lower()]
-    if len(names) > len(function.outputs):
-        raise unsupported_error(
-            "a list of names on the left of =", f"{call.name}() has {len(function.outputs)} results"
-        )
-    bag = _to_bag_call(call, function)
-    for index, (name, output) in enumerate(zip(names, function.outputs, strict=False)):
-        last = index if index + 1 == len(names) else -1
-        yield SeriesOutputExpr(_read_property(bag, output), name, call, bag, last)
-
-
-def _to_bag_call(call: ir.FunctionCall, function: _MultiResultFunction) -> ir.FunctionCall:
-    if len(call.args) not in function.arities:
-        raise unsupported_error(f"{call.name}() with {len(call.args)} arguments")
-    return ir.FunctionCall(function.bag, call.args)
-
-
-def _read_property(bag: ir.FunctionCall, output: SeriesOutput) -> ir.Expr:
-    """Return the expression of one output; all outputs share the node of the bag, so that it is computed once."""
-    value = ir.PathAccess(bag, (ir.PathStep(output.name),))
-    return ir.FunctionCall(output.conversion, (value,)) if output.conversion else value
-
+from emulators.kusto.extensions.multi_results import (
+    SeriesOutput,
+    add_multi_result_function,
+    install_multi_results,
+    read_property,
+)
+from emulators.kusto.extensions.registry import add_custom_function, add_template_function
+from emulators.kusto.extensions.sql import render_expression
 
 _STATS_OUTPUTS: tuple[SeriesOutput, ...] = (
     SeriesOutput("min", "toreal"),
@@ -179,14 +40,14 @@ _STATS_MACROS: tuple[str, ...] = (
 
 
 def _install_stats() -> None:
-    """Add ``series_stats`` and ``series_stats_dynamic`` to the translator library."""
-    add_form("series_stats_dynamic", (1, 2), _build_flag_renderer("kql_series_stats"))
-    add_multi_result_function("series_stats", "series_stats_dynamic", _STATS_OUTPUTS, (1, 2))
+    """Add ``series_stats`` and ``series_stats_dynamic`` to the KQL translator library."""
+    add_custom_function("series_stats_dynamic", (1, 2), _build_flag_renderer("kql_series_stats"))
+    add_multi_result_function("series_stats", _STATS_OUTPUTS, (1, 2), read_property("series_stats_dynamic"))
 
 
 def _build_flag_renderer(macro: str) -> Callable[[ir.FunctionCall], str]:
     def render_call(call: ir.FunctionCall) -> str:
-        series, *flag = (render(arg) for arg in call.args)
+        series, *flag = (render_expression(arg) for arg in call.args)
         return f"{macro}({series}, {flag[0] if flag else 'FALSE'})"
 
     return render_call
@@ -219,93 +80,9 @@ _FIT_MACROS: tuple[str, ...] = (
 
 
 def _install_fit() -> None:
-    """Add ``series_fit_line`` and ``series_fit_line_dynamic`` to the translator library."""
-    add_template("series_fit_line_dynamic", "kql_series_fit_line({0})", 1)
-    add_multi_result_function("series_fit_line", "series_fit_line_dynamic", _FIT_OUTPUTS, (1,))
-
-
-_BAG = "series_decompose as a bag"
-"""Name of an internal function; it contains spaces, so that no query can call it."""
-_DECOMPOSE_OUTPUTS = (
-    SeriesOutput("baseline"),
-    SeriesOutput("seasonal"),
-    SeriesOutput("trend"),
-    SeriesOutput("residual"),
-)
-_TRENDS = ("avg", "linefit", "none")
-_REASONS = {
-    "series_outliers": "the scaling of its scores is not documented",
-    "series_decompose_anomalies": "it scores with series_outliers()",
-    "series_decompose_forecast": "it detects the period",
-    "series_periods_detect": "its scores are not documented",
-    "series_periods_validate": "its scores are not documented",
-    "series_fit_2lines": "the position where it splits a series is not documented",
-    "series_fit_2lines_dynamic": "the position where it splits a series is not documented",
-    "series_fit_poly": "the emulator does not implement it",
-    "series_seasonal": "it detects the period",
-    "series_fft": "the emulator does not implement it",
-    "series_ifft": "the emulator does not implement it",
-}
-
-_DECOMPOSE_MACROS: tuple[str, ...] = (
-    # The median of each phase over the training points, repeated along the series.
-    """CREATE OR REPLACE MACRO kql_seasonal(numbers, learned, length) AS list_transform(list_transform(
-        [struct_pack(x := numbers, m := learned, p := length)], lambda _a: struct_pack(x := _a.x, p := _a.p,
-        s := list_transform(range(1, _a.p + 1), lambda _h: list_median(list_transform(
-            range(_h, _a.m + 1, _a.p), lambda _j: _a.x[_j]))))),
-        lambda _s: list_transform(_s.x, lambda _e, _i: CASE WHEN _s.p > 0 THEN _s.s[(_i - 1) % _s.p + 1] ELSE 0.0 END)
-        )[1]""",
-    """CREATE OR REPLACE MACRO kql_trend(numbers, learned, kind) AS list_transform(list_transform(
-        [struct_pack(x := numbers, m := learned, k := kind)], lambda _a: struct_pack(x := _a.x, k := _a.k,
-        v := list_avg(_a.x[1:_a.m]), l := CASE WHEN _a.k = 'linefit' THEN kql_line(_a.x[1:_a.m]) END)),
-        lambda _t: list_transform(_t.x, lambda _e, _i: CASE _t.k WHEN 'avg' THEN _t.v
-            WHEN 'linefit' THEN _t.l.interception + _t.l.slope * (_i - 1) ELSE 0.0 END))[1]""",
-    """CREATE OR REPLACE MACRO kql_series_decompose(series, period, trending, tested) AS list_transform(list_transform(
-        list_transform(list_transform([struct_pack(x := kql_numbers(series), p := period, k := trending, t := tested)],
-        lambda _a: struct_pack(x := CASE WHEN list_count(_a.x) = len(_a.x) AND len(_a.x) > _a.t + _a.p THEN _a.x END,
-            p := _a.p, k := _a.k, m := len(_a.x) - _a.t)),
-        lambda _b: struct_pack(x := _b.x, k := _b.k, m := _b.m, s := kql_seasonal(_b.x, _b.m, _b.p))),
-        lambda _c: struct_pack(x := _c.x, s := _c.s, t := kql_trend(
-            list_transform(_c.x, lambda _e, _i: _e - _c.s[_i]), _c.m, _c.k))),
-        lambda _d: json_object(
-            'baseline', kql_series(list_transform(_d.x, lambda _e, _i: _d.s[_i] + _d.t[_i])),
-            'seasonal', kql_series(_d.s), 'trend', kql_series(_d.t),
-            'residual', kql_series(list_transform(_d.x, lambda _e, _i: _e - _d.s[_i] - _d.t[_i]))))[1]""",
-)
-
-
-def _install_decompose() -> None:
-    """Add ``series_decompose`` to the translator library, and reject unsupported series functions with a reason."""
-    add_form(_BAG, range(1, 6), _render_decompose)
-    add_multi_result_function("series_decompose", _BAG, _DECOMPOSE_OUTPUTS, range(1, 6))
-    for name, reason in _REASONS.items():
-        add_form(name, range(65), _build_unsupported_form(name, reason))
-
-
-def _render_decompose(call: ir.FunctionCall) -> str:
-    arguments = [*call.args, *(ir.Literal(None, "null") for _ in range(5 - len(call.args)))]
-    period, trend, tested = (_read_literal(arg) for arg in arguments[1:4])
-    if not isinstance(period, int) or period < 0:
-        raise unsupported_error(
-            "series_decompose() with detected seasonality", "give the period as a number of bins, or 0 for none"
-        )
-    if trend not in (None, *_TRENDS):
-        raise unsupported_error("series_decompose() with another trend", "use 'avg', 'linefit' or 'none'")
-    if not isinstance(tested, int | None) or (tested or 0) < 0:
-        raise unsupported_error("series_decompose() with test points that are not a literal integer of at least 0")
-    return f"kql_series_decompose({render(call.args[0])}, {period}, '{trend or 'avg'}', {tested or 0})"
-
-
-def _read_literal(arg: ir.Expr) -> object:
-    """Return the value of a literal; other expressions are returned unchanged and fail the caller's validation."""
-    return arg.value if isinstance(arg, ir.Literal) and not isinstance(arg.value, bool) else arg
-
-
-def _build_unsupported_form(name: str, reason: str) -> Callable[[ir.FunctionCall], str]:
-    def reject_call(_call: ir.FunctionCall) -> str:
-        raise unsupported_error(f"{name}()", reason)
-
-    return reject_call
+    """Add ``series_fit_line`` and ``series_fit_line_dynamic`` to the KQL translator library."""
+    add_template_function("series_fit_line_dynamic", "kql_series_fit_line({0})", 1)
+    add_multi_result_function("series_fit_line", _FIT_OUTPUTS, (1,), read_property("series_fit_line_dynamic"))
 
 
 SUPPORTED: tuple[str, ...] = (
@@ -313,19 +90,16 @@ SUPPORTED: tuple[str, ...] = (
     "series_stats_dynamic",
     "series_fit_line",
     "series_fit_line_dynamic",
-    "series_decompose (seasonality 0, or the period's length)",
 )
 
 macros: tuple[str, ...] = (
     *_STATS_MACROS,
     *_FIT_MACROS,
-    *_DECOMPOSE_MACROS,
 )
 
 
 def install() -> None:
-    """Add the series functions with several outputs to the translator library."""
-    _install_outputs()
+    """Add the series functions with several outputs to the KQL translator library."""
+    install_multi_results()
     _install_stats()
     _install_fit()
-    _install_decompose()

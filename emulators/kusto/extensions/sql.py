@@ -1,4 +1,4 @@
-"""Rendering of small SQL expressions: literals, identifiers, arrays and bags, and calls that bind arguments once."""
+"""Functions that return small SQL expressions: literals, identifiers, conversions of dynamic values."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -14,31 +14,31 @@ _MAX_CONSTANT_CHARACTERS = 20_000
 """Maximum length of a constant that may occur several times in the SQL."""
 
 
-def render(expr: ir.Expr) -> str:
-    """Render a KQL expression as SQL."""
+def render_expression(expr: ir.Expr) -> str:
+    """Return the SQL of a KQL expression."""
     return str(translate.render_expr(expr))
 
 
 def quote_text(text: str) -> str:
-    """Return the SQL literal of a string."""
+    """Return an SQL literal for a string."""
     return str(translate.quote_string(text))
 
 
 def quote_name(name: str) -> str:
-    """Return the quoted SQL identifier of a name."""
+    """Return a name as a quoted SQL identifier."""
     return str(translate.quote_ident(name))
 
 
 def bind_once(arguments: Sequence[str], body: Callable[..., str], constants: Collection[int] = ()) -> str:
-    """Return SQL that evaluates each argument once, although ``body`` uses arguments repeatedly.
+    """Return SQL that evaluates each argument once, although ``body`` uses the arguments repeatedly.
 
-    Arguments other than names and constants are bound by a lambda. Otherwise nested calls would double the SQL at every
-    level.
+    A lambda binds all arguments that are not names or constants. Otherwise nested calls would double the length of the
+    SQL at every level.
 
     Args:
         arguments: SQL of each argument.
-        body: function that renders the SQL; it receives a name or constant for each argument.
-        constants: positions of the arguments that contain no call and are the same for every row.
+        body: function that returns the SQL; it receives a name or constant for each argument.
+        constants: indexes of the arguments that contain no call and have the same value for every row.
     """
     names = list(arguments)
     bound = []
@@ -53,12 +53,12 @@ def bind_once(arguments: Sequence[str], body: Callable[..., str], constants: Col
 
 
 def render_array(sql: str) -> str:
-    """Return SQL that converts a dynamic value to a list of JSON values, or to null if it is not an array."""
+    """Return SQL that converts a dynamic value to a list of JSON values; null if the value is not an array."""
     return f"TRY_CAST(CASE WHEN json_type({sql}) = 'ARRAY' THEN to_json({sql}) END AS JSON[])"
 
 
 def render_bag(sql: str) -> str:
-    """Return SQL that converts a dynamic value to a map of JSON values, or to null if it is not a property bag."""
+    """Return SQL that converts a dynamic value to a map of JSON values; null if the value is not a JSON object."""
     return f"TRY(from_json(CASE WHEN json_type({sql}) = 'OBJECT' THEN {sql} END, '\"MAP(VARCHAR,JSON)\"'))"
 
 

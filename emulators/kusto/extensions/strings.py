@@ -1,4 +1,4 @@
-"""Functions over strings, including IPv4 addresses, and the size limit of concatenated strings."""
+"""KQL functions over strings, including IPv4 addresses, and a size limit for concatenated strings."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,13 @@ from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import writer
-from emulators.kusto.extensions.registry import add_body, add_form, add_template, render_text_argument
-from emulators.kusto.extensions.sql import bind_once, quote_text, render
+from emulators.kusto.extensions.registry import (
+    add_bound_function,
+    add_custom_function,
+    add_template_function,
+    render_text_argument,
+)
+from emulators.kusto.extensions.sql import bind_once, quote_text, render_expression
 from emulators.kusto.extensions.type_guards import render_error
 from emulators.kusto.library_errors import RUNAWAY
 
@@ -85,32 +90,34 @@ _TEXT_MACROS: tuple[str, ...] = (
 
 
 def _install_text() -> None:
-    """Add functions over strings to the translator library."""
-    add_body(
-        "strcmp", (2,), lambda a, b: f"CASE WHEN {a} < {b} THEN -1 WHEN {a} > {b} THEN 1 WHEN {a} = {b} THEN 0 END"
+    """Add functions over strings to the KQL translator library."""
+    add_bound_function(
+        "strcmp",
+        (2,),
+        lambda a, b: f"CAST(CASE WHEN {a} < {b} THEN -1 WHEN {a} > {b} THEN 1 WHEN {a} = {b} THEN 0 END AS BIGINT)",
     )
-    add_template("string_size", "CAST(octet_length(encode({0})) AS BIGINT)", 1)
-    add_template("regex_quote", "regexp_escape({0})", 1)
-    add_template("isascii", "regexp_full_match({0}, '[[:ascii:]]*')", 1)
-    add_template("base64_encode_tostring", "to_base64(encode({0}))", 1)
-    add_template("base64_decode_tostring", "coalesce(TRY(decode(from_base64({0}))), '')", 1)
-    add_template("parse_csv", "kql_csv({0})", 1)
-    add_template("parse_path", "kql_path({0})", 1)
-    add_body("parse_version", (1,), lambda text: f"kql_version({text})")
-    add_template("url_decode", "url_decode(replace({0}, '+', ' '))", 1)
-    add_template("url_encode", "replace(kql_url({0}), '%20', '+')", 1)
-    add_template("url_encode_component", "kql_url({0})", 1)
-    add_form("indexof", (2, 3, 4, 5), _render_indexof)
-    add_form("split", (2, 3), _render_split)
-    add_body("translate", (3,), _render_translate)
-    add_form("replace_strings", (3,), _render_replace_strings)
-    add_form("strrep", (2, 3), _render_strrep)
-    add_form("parse_urlquery", (1,), _render_parse_urlquery)
-    add_form("has_any_index", (2,), _render_has_any_index)
-    add_template(
+    add_template_function("string_size", "CAST(octet_length(encode({0})) AS BIGINT)", 1)
+    add_template_function("regex_quote", "regexp_escape({0})", 1)
+    add_template_function("isascii", "regexp_full_match({0}, '[[:ascii:]]*')", 1)
+    add_template_function("base64_encode_tostring", "to_base64(encode({0}))", 1)
+    add_template_function("base64_decode_tostring", "coalesce(TRY(decode(from_base64({0}))), '')", 1)
+    add_template_function("parse_csv", "kql_csv({0})", 1)
+    add_template_function("parse_path", "kql_path({0})", 1)
+    add_bound_function("parse_version", (1,), lambda text: f"kql_version({text})")
+    add_template_function("url_decode", "url_decode(replace({0}, '+', ' '))", 1)
+    add_template_function("url_encode", "replace(kql_url({0}), '%20', '+')", 1)
+    add_template_function("url_encode_component", "kql_url({0})", 1)
+    add_custom_function("indexof", (2, 3, 4, 5), _render_indexof)
+    add_custom_function("split", (2, 3), _render_split)
+    add_bound_function("translate", (3,), _render_translate)
+    add_custom_function("replace_strings", (3,), _render_replace_strings)
+    add_custom_function("strrep", (2, 3), _render_strrep)
+    add_custom_function("parse_urlquery", (1,), _render_parse_urlquery)
+    add_custom_function("has_any_index", (2,), _render_has_any_index)
+    add_template_function(
         "unicode_codepoints_from_string", "to_json(list_transform(str_split({0}, ''), lambda _c: unicode(_c)))", 1
     )
-    add_template(
+    add_template_function(
         "unicode_codepoints_to_string",
         "array_to_string(list_transform(CAST(to_json({0}) AS INTEGER[]), lambda _c: chr(_c)), '')",
         1,
@@ -118,13 +125,13 @@ def _install_text() -> None:
 
 
 def _render_indexof(call: ir.FunctionCall) -> str:
-    if len(call.args) == 5 and not _is_unlimited(call.args[3]):  # noqa: PLR2004
+    if len(call.args) == 5 and not _is_unlimited_length(call.args[3]):  # noqa: PLR2004
         raise KqlUnsupportedError("indexof() with both a length and an occurrence")
     texts = [render_text_argument(arg) for arg in call.args[:2]]
-    return bind_once([*texts, *map(render, call.args[2:])], _render_position)
+    return bind_once([*texts, *map(render_expression, call.args[2:])], _render_position)
 
 
-def _is_unlimited(expr: ir.Expr) -> bool:
+def _is_unlimited_length(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Literal) and expr.value == -1
 
 
@@ -143,10 +150,10 @@ def _render_position(text: str, match: str, start: str = "0", length: str = "-1"
 
 
 def _render_split(call: ir.FunctionCall) -> str:
-    parts = f"str_split({render_text_argument(call.args[0])}, {render(call.args[1])})"
+    parts = f"str_split({render_text_argument(call.args[0])}, {render_expression(call.args[1])})"
     if len(call.args) == 2:  # noqa: PLR2004
         return f"to_json({parts})"
-    index = render(call.args[2])
+    index = render_expression(call.args[2])
     return bind_once(
         [parts, index],
         lambda p, i: (
@@ -170,12 +177,13 @@ def _render_translate(search: str, replacement: str, source: str) -> str:
 def _render_replace_strings(call: ir.FunctionCall) -> str:
     text, *lists = call.args
     texts = [
-        f"list_transform(CAST(to_json({render(each)}) AS JSON[]), lambda _t: CASE WHEN json_type(_t) = "
+        f"list_transform(CAST(to_json({render_expression(each)}) AS JSON[]), lambda _t: CASE WHEN json_type(_t) = "
         "'VARCHAR' THEN _t ->> '$' END)"
         for each in lists
     ]
     return bind_once(
-        [render(text), *texts], lambda text, lookups, rewrites: f"kql_replaced({text}, {lookups}, {rewrites})"
+        [render_expression(text), *texts],
+        lambda text, lookups, rewrites: f"kql_replaced({text}, {lookups}, {rewrites})",
     )
 
 
@@ -183,7 +191,7 @@ def _render_strrep(call: ir.FunctionCall) -> str:
     # A list of parts would need the memory of the text a second time.
     value = render_text_argument(call.args[0])
     delimiter = render_text_argument(call.args[2]) if len(call.args) > 2 else ""  # noqa: PLR2004
-    count = f"CAST({render(call.args[1])} AS BIGINT)"
+    count = f"CAST({render_expression(call.args[1])} AS BIGINT)"
     if not delimiter:
         return f"repeat({value}, {count})"
     return bind_once([delimiter], lambda text: f"substr(repeat({text} || {value}, {count}), length({text}) + 1)")
@@ -191,16 +199,16 @@ def _render_strrep(call: ir.FunctionCall) -> str:
 
 def _render_parse_urlquery(call: ir.FunctionCall) -> str:
     url = ir.FunctionCall("strcat", (ir.Literal("a://b?", "string"), call.args[0]))
-    parsed = render(ir.FunctionCall("parse_url", (url,)))
+    parsed = render_expression(ir.FunctionCall("parse_url", (url,)))
     return f"json_object('Query Parameters', json_extract({parsed}, '$.\"Query Parameters\"'))"
 
 
 def _render_has_any_index(call: ir.FunctionCall) -> str:
     from duckdb_kql.translate.functions import term_match_sql  # noqa: PLC0415
 
-    words = f"CAST(to_json({render(call.args[1])}) AS VARCHAR[])"
+    words = f"CAST(to_json({render_expression(call.args[1])}) AS VARCHAR[])"
     return bind_once(
-        [render(call.args[0]), words],
+        [render_expression(call.args[0]), words],
         lambda text, list_: (
             f"coalesce(list_filter(range(0, len({list_})), lambda _i: "
             f"{term_match_sql(text, f'{list_}[_i + 1]')})[1], -1)"
@@ -230,11 +238,11 @@ _IPV4_MACROS: tuple[str, ...] = (
 
 
 def _install_ipv4() -> None:
-    """Add functions over IPv4 addresses to the translator library."""
-    add_body("ipv4_compare", (2, 3), _compare_ipv4)
-    add_body("ipv4_is_match", (2, 3), lambda x, y, p="32": f"({_compare_ipv4(x, y, p)} = 0)")
-    add_body("ipv4_is_in_range", (2,), lambda x, y: f"({_compare_ipv4(x, y)} = 0)")
-    add_body(
+    """Add functions over IPv4 addresses to the KQL translator library."""
+    add_bound_function("ipv4_compare", (2, 3), _compare_ipv4)
+    add_bound_function("ipv4_is_match", (2, 3), lambda x, y, p="32": f"({_compare_ipv4(x, y, p)} = 0)")
+    add_bound_function("ipv4_is_in_range", (2,), lambda x, y: f"({_compare_ipv4(x, y)} = 0)")
+    add_bound_function(
         "ipv4_is_private",
         (1,),
         lambda x: "(" + " OR ".join(f"{_compare_ipv4(x, quote_text(each))} = 0" for each in _PRIVATE) + ")",
@@ -256,21 +264,21 @@ _SMALL = frozenset({"bool", "int", "long", "real", "decimal", "datetime", "times
 
 
 def _install_sizes() -> None:
-    """Make ``strcat`` and ``strcat_delim`` check the size of their result before they build it."""
+    """Make ``strcat`` and ``strcat_delim`` check the size of the result before they build the result."""
     for name, join in _JOINS.items():
-        writer.SPECIAL_FORMS[name] = _wrap_concatenation(name, join, writer.SPECIAL_FORMS[name])
+        writer.SPECIAL_FORMS[name] = _add_size_check(name, join, writer.SPECIAL_FORMS[name])
 
 
-def _wrap_concatenation(
+def _add_size_check(
     name: str, join: str, default: Callable[[ir.FunctionCall], str]
 ) -> Callable[[ir.FunctionCall], str]:
-    failure = render_error(RUNAWAY, f"{name}() makes a text of more than {MAX_TEXT_BYTES} bytes")
+    failure = render_error(RUNAWAY, f"{name}() would create a text of more than {MAX_TEXT_BYTES} bytes")
 
     def render_call(call: ir.FunctionCall) -> str:
         if all(map(_has_short_text, call.args)):
             return default(call)
         texts = [str(translate.render_kql_tostring(each)) for each in call.args]
-        sizes = {i: _render_size(each) for i, each in enumerate(call.args) if isinstance(each, ir.ColumnRef)}
+        sizes = {i: _render_string_size(each) for i, each in enumerate(call.args) if isinstance(each, ir.ColumnRef)}
         bound = [i for i, each in enumerate(call.args) if i not in sizes and not _has_short_text(each)]
 
         def render_checked(*names: str) -> str:
@@ -287,15 +295,15 @@ def _wrap_concatenation(
 
 
 def _has_short_text(expr: ir.Expr) -> bool:
-    """Return whether the string form of a value is short: a literal, a parameter, or a type such as a number."""
+    """Return whether the string form of a value is certainly short, because it is a constant, number or datetime."""
     return isinstance(expr, ir.Literal | ir.Parameter) or infer_type(expr) in _SMALL
 
 
-def _render_size(column: ir.ColumnRef) -> str:
-    """Return SQL of the size of a column's string form; empty if the string form is short."""
+def _render_string_size(column: ir.ColumnRef) -> str:
+    """Return SQL for the size in bytes of a column's string form; an empty text if the string form is short."""
     if _has_short_text(column):
         return ""
-    sql = render(column)
+    sql = render_expression(column)
     texts = f"typeof({sql}) IN ('VARCHAR', 'JSON')"
     return f"coalesce(CASE WHEN {texts} THEN strlen(CAST({sql} AS VARCHAR)) END, 0)"
 
@@ -307,7 +315,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add functions over strings and IPv4 addresses, and the size limit, to the translator library."""
+    """Add functions over strings and IPv4 addresses, and the size limit, to the KQL translator library."""
     _install_text()
     _install_ipv4()
     _install_sizes()

@@ -1,4 +1,7 @@
-"""Operators ``mv-apply`` and ``partition``, which run a pipeline for each group of rows, and ``mv-expand`` to texts."""
+"""Query operators ``mv-apply`` and ``partition``, which run a pipeline per group of rows.
+
+The module also replaces the SQL of ``mv-expand x to typeof(string)``.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -10,18 +13,19 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.grouped_pipeline import (
     GroupedOperator,
     GroupedRows,
-    create_group_name,
-    create_name,
-    lower_body,
+    create_group_column_name,
+    create_subquery_name,
+    parse_nested_pipeline,
     render_grouped,
 )
-from emulators.kusto.extensions.library import reader, replace, writer
+from emulators.kusto.extensions.library import reader, replace_attribute, writer
+from emulators.kusto.extensions.partition_sources import parse_partition_with_source
 from emulators.kusto.extensions.pipeline import add_operator
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position
 
 SUPPORTED: tuple[str, ...] = (
     "mv-apply (with_itemindex, to typeof, limit, several columns)",
-    "partition by (hint.strategy native, shuffle, legacy; a pipeline without a source)",
+    "partition by (hint.strategy native, shuffle, legacy; a pipeline, or a subquery in braces)",
 )
 
 
@@ -30,18 +34,17 @@ _EXPANDED = ("MvapplyOperatorExpression", "NamedExpression")
 
 @dataclasses.dataclass(frozen=True)
 class MvApply(GroupedOperator):
-    """Operator ``mv-apply``: expands arrays like ``mv-expand`` and runs a pipeline over the elements of each row.
+    """Query operator ``mv-apply``: expands arrays like ``mv-expand``, and runs a pipeline over each row's elements.
 
-    The result has the columns of the row, except the columns that are replaced by their elements, and the columns of
-    the pipeline.
+    The result has the columns of the input row, except the expanded columns, and the columns of the pipeline.
     """
 
     computed: tuple[ir.NamedExpr, ...]
     expansion: ir.MvExpand
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields the rows of the pipeline, each joined with the input row from which it results."""
-        group, rows = create_group_name(cols), create_name("rows")
+        """Render the operator as SQL that joins each result row of the pipeline with its input row."""
+        group, rows = create_group_column_name(cols), create_subquery_name("rows")
         nested, own = self._render_nested(GroupedRows(rows, [*cols, group], group, contiguous=True))
         retained = self._find_retained_columns(cols)
         key = translate.quote_ident(group)
@@ -57,7 +60,7 @@ class MvApply(GroupedOperator):
         )
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the remaining columns of the input, followed by those of the pipeline."""
+        """Return the columns of the input that are not expanded, followed by the columns of the pipeline."""
         operators = [*self._build_expansion_operators(), *self.body.operators]
         source = ir.CommandSource("", tuple(cols), "")
         own = schema.output_columns(ir.Query(source, operators), None)
@@ -76,18 +79,18 @@ class MvApply(GroupedOperator):
 
 
 def _install_mv_apply() -> None:
-    """Add the operator ``mv-apply`` to the translator library."""
-    add_operator("MvapplyOperator", _lower_mv_apply)
+    """Add the operator ``mv-apply`` to the KQL translator library."""
+    add_operator("MvapplyOperator", _parse_mv_apply)
 
 
-def _lower_mv_apply(node: Any) -> ir.Operator:
+def _parse_mv_apply(node: Any) -> ir.Operator:
     parts = get_child_rules(node)
     expansions = [part for part in parts[:-1] if get_rule_name(part) != "MvapplyOperatorIdClause"]
     if len(expansions) != len(parts) - 1:
         raise unsupported_error("mv-apply with an id", position=get_source_position(node))
     lowered = reader.lower_mv_expand(node, expansions)
     computed, expansion = lowered if isinstance(lowered, list) else (ir.Extend(()), lowered)
-    return MvApply(lower_body(parts[-1]), computed.expressions, expansion)
+    return MvApply(parse_nested_pipeline(parts[-1]), computed.expressions, expansion)
 
 
 _STRATEGIES = frozenset({"native", "shuffle", "legacy"})
@@ -96,15 +99,15 @@ _HINTS = frozenset({"hint.strategy", "hint.shufflekey", "hint.materialized", "hi
 
 @dataclasses.dataclass(frozen=True)
 class PartitionOperator(GroupedOperator):
-    """Operator ``partition``: runs a pipeline over each group of rows and returns all results."""
+    """Query operator ``partition``: runs a pipeline over each group of rows and returns all results."""
 
     column: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields the rows of the pipeline for all groups."""
+        """Render the operator as SQL that yields the result rows of the pipeline for all groups."""
         if self.column not in cols:
             raise semantic_error(f"Failed to resolve column named '{self.column[:200]}'")
-        group, rows = create_group_name(cols), create_name("rows")
+        group, rows = create_group_column_name(cols), create_subquery_name("rows")
         nested, own = render_grouped(GroupedRows(rows, [*cols, group], group), [], self.body)
         key = f"{translate.quote_ident(self.column)} AS {translate.quote_ident(group)}"
         selected = ", ".join(map(translate.quote_ident, own))
@@ -116,20 +119,22 @@ class PartitionOperator(GroupedOperator):
 
 
 def _install_partition() -> None:
-    """Add the operator ``partition`` to the translator library."""
-    add_operator("PartitionOperator", _lower_partition)
+    """Add the operator ``partition`` to the KQL translator library."""
+    add_operator("PartitionOperator", _parse_partition)
 
 
-def _lower_partition(node: Any) -> ir.Operator:
+def _parse_partition(node: Any) -> ir.Operator:
     *parameters, by, body = get_child_rules(node)
     for parameter in parameters:
         _check_hint(parameter)
-    if get_rule_name(body) != "PartitionOperatorSubExpressionBody":
-        raise unsupported_error("partition with a subquery in { }", position=get_source_position(body))
     column = reader.lower_expr(by)
     if not isinstance(column, ir.ColumnRef):
-        raise semantic_error("partition expects a column", position=get_source_position(by))
-    return PartitionOperator(lower_body(get_child_rules(body)[0]), column.name)
+        raise semantic_error("partition by requires the name of a column", position=get_source_position(by))
+    if get_rule_name(body) == "PartitionOperatorFullExpressionBody":
+        return parse_partition_with_source(node, column, body)
+    if get_rule_name(body) != "PartitionOperatorSubExpressionBody":
+        raise unsupported_error("partition with this body", position=get_source_position(body))
+    return PartitionOperator(parse_nested_pipeline(get_child_rules(body)[0]), column.name)
 
 
 def _check_hint(node: Any) -> None:
@@ -139,11 +144,11 @@ def _check_hint(node: Any) -> None:
 
 
 def _install_mv_expand() -> None:
-    """Render ``mv-expand`` to strings without intermediate JSON, which the library would create and parse again."""
-    replace(translate, "_mv_expand_unnest", _wrap_mv_expand_unnest)
+    """Make ``mv-expand x to typeof(string)`` faster; the SQL of the translator library would create and parse JSON."""
+    replace_attribute(translate, "_mv_expand_unnest", _patch_mv_expand_unnest)
 
 
-def _wrap_mv_expand_unnest(default: Callable[[ir.MvExpand, ir.MvExpandTarget], str]) -> Callable[..., str]:
+def _patch_mv_expand_unnest(default: Callable[[ir.MvExpand, ir.MvExpandTarget], str]) -> Callable[..., str]:
     def render_unnest(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
         if target.to_type != "string":
             return default(op, target)
@@ -168,7 +173,7 @@ macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add ``mv-apply``, ``partition`` and ``mv-expand`` to strings to the translator library."""
+    """Add ``mv-apply``, ``partition`` and ``mv-expand x to typeof(string)`` to the KQL translator library."""
     _install_mv_apply()
     _install_partition()
     _install_mv_expand()

@@ -2,13 +2,13 @@
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from duckdb_kql import ir, translate
+from duckdb_kql import ir, lower, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
-from emulators.kusto.extensions.library import reader, writer
+from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
 from emulators.kusto.extensions.sql import quote_text
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
@@ -21,25 +21,25 @@ SUPPORTED: tuple[str, ...] = (
     "distinct *",
     "sample",
     "sample-distinct",
-    "as (where the name is not used)",
+    "as (at the top of the query, if its name is referenced)",
 )
 
 
 def _install_tabular() -> None:
-    """Add the operators that select columns or rows to the translator library."""
-    add_operator("ProjectKeepOperator", _lower_project_keep)
-    add_operator("ProjectAwayOperator", _lower_project_away)
-    add_operator("ProjectReorderOperator", _lower_project_reorder)
-    add_operator("TakeOperator", _lower_take)
-    add_operator("TopOperator", _lower_top)
-    add_operator("SampleOperator", _lower_sample)
-    add_operator("SampleDistinctOperator", _lower_sample_distinct)
-    add_operator("DistinctOperator", _lower_distinct)
+    """Add the operators that select columns or rows to the KQL translator library."""
+    add_operator("ProjectKeepOperator", _parse_project_keep)
+    add_operator("ProjectAwayOperator", _parse_project_away)
+    add_operator("ProjectReorderOperator", _parse_project_reorder)
+    add_operator("TakeOperator", _parse_take)
+    add_operator("TopOperator", _parse_top)
+    add_operator("SampleOperator", _parse_sample)
+    add_operator("SampleDistinctOperator", _parse_sample_distinct)
+    add_operator("DistinctOperator", _parse_distinct)
 
 
 @dataclasses.dataclass(frozen=True)
 class ColumnPattern:
-    """Pattern of column names, with optional wildcards, and the order of the matching columns."""
+    """Pattern of column names with optional ``*``; ``order`` sorts the matching columns (asc, desc or empty)."""
 
     text: str
     order: str = ""
@@ -54,7 +54,7 @@ class ColumnPattern:
             if self.text not in cols:
                 raise semantic_error(f"Failed to resolve column named '{self.text[:200]}'")
             return [self.text]
-        return self._sort([name for name in cols if self._is_match(name)])
+        return self._sort_names([name for name in cols if self._is_match(name)])
 
     def _is_match(self, name: str) -> bool:
         # Each part is searched once; a regular expression could take exponential time.
@@ -70,10 +70,10 @@ class ColumnPattern:
         return name.endswith(last) and len(name) - len(last) >= position
 
     def to_regex(self) -> str:
-        """Return the pattern as a regular expression for DuckDB, whose matching takes linear time."""
+        """Return the pattern as a regular expression for DuckDB, which matches in linear time."""
         return "(?s)" + ".*".join(map(re.escape, self.text.split("*")))
 
-    def _sort(self, names: list[str]) -> list[str]:
+    def _sort_names(self, names: list[str]) -> list[str]:
         if not self.order:
             return names
         if self.order not in ("asc", "desc"):
@@ -83,22 +83,22 @@ class ColumnPattern:
 
 @dataclasses.dataclass(frozen=True)
 class SelectColumns(PipelineOperator):
-    """Operator ``project-keep``, ``project-away`` or ``project-reorder`` with patterns."""
+    """Query operator ``project-keep``, ``project-away`` or ``project-reorder`` (by ``mode``) with column patterns."""
 
     patterns: tuple[ColumnPattern, ...]
     mode: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that selects the columns by name."""
+        """Render the operator as SQL that selects the columns by name."""
         selected = self.infer_columns(cols)
         if not selected:
             raise unsupported_error("a query result without columns")
         return f"SELECT {', '.join(map(translate.quote_ident, selected))} FROM {prev}"  # noqa: S608  quoted names
 
     def render_without_columns(self, prev: str) -> str:
-        """Return SQL that selects the columns by pattern, for an input whose columns are unknown."""
+        """Render the operator as SQL that selects columns by pattern, because the input columns are unknown."""
         if self.mode == "reorder":
-            raise unsupported_error("project-reorder", "the columns of its input depend on the data")
+            raise unsupported_error("project-reorder", "the columns of the operator's input depend on the data")
         tests = " OR ".join(f"regexp_full_match(_c, {quote_text(pattern.to_regex())})" for pattern in self.patterns)
         return f"SELECT COLUMNS(lambda _c: {'' if self.mode == 'keep' else 'NOT '}({tests})) FROM {prev}"  # noqa: S608
 
@@ -115,43 +115,43 @@ class SelectColumns(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class TakeRows(PipelineOperator):
-    """Query operator ``take``, ``top`` or ``sample``; the number of rows may be any constant expression."""
+    """Query operator ``take``, ``top`` or ``sample``, whose number of rows may be any constant expression."""
 
     count: ir.Expr
     keys: tuple[ir.SortKey, ...] = ()
     random: bool = False
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields the first rows, or random rows for ``sample``."""
+        """Render the operator as SQL that yields the first rows, or random rows for ``sample``."""
         del cols
         return self.render_without_columns(prev)
 
     def render_without_columns(self, prev: str) -> str:
-        """Return SQL that yields the first or random rows; for a negative number it yields none, as in Kusto."""
+        """Return SQL that yields the first or random rows; a negative number of rows yields no row, as in Kusto."""
         order = "random()" if self.random else translate.render_sort_keys(self.keys)
         sorting = f" ORDER BY {order}" if order else ""
         return f"SELECT * FROM {prev}{sorting} LIMIT {render_row_limit(self.count)}"  # noqa: S608
 
     def replace_expressions(self, substitute: Substitute) -> "TakeRows":
-        """Return a copy with number and sort keys replaced; the number cannot refer to a column."""
+        """Return a copy in which the function ``substitute`` has replaced the sort keys and the number of rows."""
         keys = tuple(dataclasses.replace(key, expr=substitute(key.expr)) for key in self.keys)
         return dataclasses.replace(self, count=resolve_value(substitute(self.count)), keys=keys)
 
 
 @dataclasses.dataclass(frozen=True)
 class DistinctRows(PipelineOperator):
-    """Operator ``distinct *`` or ``sample-distinct``."""
+    """Query operator ``distinct *`` or ``sample-distinct``."""
 
     named: ir.NamedExpr | None = None
     count: ir.Expr | None = None
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields the distinct rows."""
+        """Render the operator as SQL that yields the distinct rows."""
         del cols
         return self.render_without_columns(prev)
 
     def render_without_columns(self, prev: str) -> str:
-        """Return SQL that yields the distinct rows or, for ``sample-distinct``, values."""
+        """Render the operator as SQL that yields distinct rows or, for ``sample-distinct``, distinct values."""
         if self.named is None or self.count is None:
             return f"SELECT DISTINCT * FROM {prev}"  # noqa: S608
         name = translate.quote_ident(self.infer_columns([])[0])
@@ -163,7 +163,7 @@ class DistinctRows(PipelineOperator):
         return cols if self.named is None else translate.naming.distinct_names([self.named])
 
     def replace_expressions(self, substitute: Substitute) -> "DistinctRows":
-        """Return a copy with value and number replaced."""
+        """Return a copy in which the function ``substitute`` has replaced the sampled expression and the number."""
         if self.named is None or self.count is None:
             return self
         named = dataclasses.replace(self.named, expr=substitute(self.named.expr))
@@ -171,12 +171,12 @@ class DistinctRows(PipelineOperator):
 
 
 def resolve_value(expr: ir.Expr) -> ir.Expr:
-    """Replace a name by the value of its ``let`` statement, in a place where the name cannot be a column."""
+    """Replace a reference to a ``let`` statement by its value, where a name cannot refer to a column."""
     return expr.value if isinstance(expr, ir.LetRef) else expr
 
 
 def render_row_limit(count: ir.Expr) -> str:
-    """Render a number of rows as SQL for LIMIT; a negative number means 0, as in Kusto."""
+    """Return the SQL after LIMIT for a number of rows; a negative number means 0, as in Kusto."""
     if isinstance(count, ir.Literal):
         return str(max(0, int(count.value or 0)))
     if writer.referenced_columns(count):
@@ -184,94 +184,129 @@ def render_row_limit(count: ir.Expr) -> str:
     return f"greatest(coalesce(CAST({translate.render_expr(count)} AS BIGINT), 0), 0)"
 
 
-def _lower_count(node: Any) -> ir.Expr:
+def _parse_count(node: Any) -> ir.Expr:
     count: ir.Expr = reader.lower_expr(node)
     if isinstance(count, ir.Literal) and not (isinstance(count.value, int) and count.kind in ("int", "long")):
         raise semantic_error("the number of rows must be an integer", position=get_source_position(node))
     return count
 
 
-def _lower_patterns(node: Any) -> tuple[ColumnPattern, ...]:
+def _parse_patterns(node: Any) -> tuple[ColumnPattern, ...]:
     found = []
     for child in get_child_rules(node):
         if get_rule_name(child) != "ProjectReorderExpression":
-            found.append(_lower_pattern(child, ""))
+            found.append(_parse_pattern(child, ""))
             continue
         texts = [part.getText() for part in child.getChildren()]
-        found.append(_lower_pattern(child.getChild(0), texts[1] if len(texts) > 1 else ""))
+        found.append(_parse_pattern(child.getChild(0), texts[1] if len(texts) > 1 else ""))
     return tuple(found)
 
 
-def _lower_pattern(node: Any, order: str) -> ColumnPattern:
+def _parse_pattern(node: Any, order: str) -> ColumnPattern:
     name = reader.name_text(reader.collapse(node))
     return ColumnPattern(node.getText() if name is None else name, order)
 
 
-def _lower_project_keep(node: Any) -> ir.Operator:
-    return SelectColumns(_lower_patterns(node), "keep")
+def _parse_project_keep(node: Any) -> ir.Operator:
+    return SelectColumns(_parse_patterns(node), "keep")
 
 
-def _lower_project_away(node: Any) -> ir.Operator:
-    return SelectColumns(_lower_patterns(node), "away")
+def _parse_project_away(node: Any) -> ir.Operator:
+    return SelectColumns(_parse_patterns(node), "away")
 
 
-def _lower_project_reorder(node: Any) -> ir.Operator:
-    return SelectColumns(_lower_patterns(node), "reorder")
+def _parse_project_reorder(node: Any) -> ir.Operator:
+    return SelectColumns(_parse_patterns(node), "reorder")
 
 
-def _lower_take(node: Any) -> ir.Operator:
-    count = _lower_count(get_child_rules(node)[-1])
+def _parse_take(node: Any) -> ir.Operator:
+    count = _parse_count(get_child_rules(node)[-1])
     if isinstance(count, ir.Literal) and isinstance(count.value, int):
         return ir.Take(max(0, count.value))
     return TakeRows(count)
 
 
-def _lower_top(node: Any) -> ir.Operator:
+def _parse_top(node: Any) -> ir.Operator:
     number, key = get_child_rules(node)[-2:]
-    count, keys = _lower_count(number), (reader.lower_sort_key(key),)
+    count, keys = _parse_count(number), (reader.lower_sort_key(key),)
     if isinstance(count, ir.Literal) and isinstance(count.value, int):
         return ir.Top(max(0, count.value), keys)
     return TakeRows(count, keys)
 
 
-def _lower_sample(node: Any) -> ir.Operator:
-    return TakeRows(_lower_count(get_child_rules(node)[-1]), random=True)
+def _parse_sample(node: Any) -> ir.Operator:
+    return TakeRows(_parse_count(get_child_rules(node)[-1]), random=True)
 
 
-def _lower_sample_distinct(node: Any) -> ir.Operator:
+def _parse_sample_distinct(node: Any) -> ir.Operator:
     number, column = get_child_rules(node)[-2:]
-    return DistinctRows(reader.lower_named(column), _lower_count(number))
+    return DistinctRows(reader.lower_named(column), _parse_count(number))
 
 
-def _lower_distinct(node: Any) -> ir.Operator | None:
+def _parse_distinct(node: Any) -> ir.Operator | None:
     if any(get_rule_name(child) == "DistinctOperatorStarTarget" for child in get_child_rules(node)):
         return DistinctRows()
     return None
 
 
 def _install_as() -> None:
-    """Add the operator ``as`` to the translator library."""
-    add_operator("AsOperator", _lower_as)
+    """Add the query operator ``as`` to the KQL translator library."""
+    add_operator("AsOperator", _parse_as)
+    replace_attribute(lower, "_lower", _patch_lower)
 
 
-def _lower_as(node: Any) -> list[ir.Operator]:
+@dataclasses.dataclass(frozen=True)
+class NameRows(PipelineOperator):
+    """Operator ``as`` with a name that the query references; the lowered query has a ``let`` statement instead."""
+
+    name: str
+    offset: int
+
+    def render_without_columns(self, prev: str) -> str:
+        """Raise the error for a nested pipeline, in which a ``let`` statement is not possible."""
+        del prev
+        raise unsupported_error(
+            "the operator 'as' with a name that is referenced, in this place", "use a let statement instead"
+        )
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Raise the error for a nested pipeline."""
+        del cols
+        return self.render_without_columns(prev)
+
+
+def _parse_as(node: Any) -> list[ir.Operator]:
     name = reader.name_text(reader.collapse(get_child_rules(node)[-1]))
     root = node
     while root.parentCtx is not None:
         root = root.parentCtx
     if sum(each.getText() == name for each in find_rules(root, "IdentifierName")) > 1:
-        raise unsupported_error(
-            "the operator 'as' with a name that is referenced later",
-            "assign the rows with let",
-            get_source_position(node),
-        )
+        return [NameRows(str(name), node.start.start)]
     return []
+
+
+def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+    def lower_query(*args: Any) -> ir.Query:
+        query = default(*args)
+        for index, operator in enumerate(query.operators):
+            if isinstance(operator, NameRows):
+                before = ir.Query(query.source, list(query.operators[:index]))
+                lets = [*query.lets, (operator.name, before)]
+                rest = list(query.operators[index + 1 :])
+                return _lower_names(ir.Query(ir.TableRef(operator.name), rest, lets, list(query.parameters)))
+        return query
+
+    return lower_query
+
+
+def _lower_names(query: ir.Query) -> ir.Query:
+    return _patch_lower(lambda: query)()
 
 
 macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add the operators that select columns or rows, and ``as``, to the translator library."""
+    """Add the operators that select columns or rows, and the operator ``as``, to the KQL translator library."""
     _install_tabular()
     _install_as()

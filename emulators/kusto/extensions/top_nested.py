@@ -1,6 +1,6 @@
-"""Query operators ``top-nested`` and ``top-hitters``, which return the values with the largest weight.
+"""Query operators ``top-nested`` and ``top-hitters``, which return the top values by an aggregate.
 
-The weight of a value is an aggregate over its rows, such as their number.
+The result of the aggregate for a value, such as the number of its rows, is called the weight of the value.
 """
 
 import dataclasses
@@ -12,9 +12,9 @@ from duckdb_kql.translate import naming
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.pipeline import Substitute, add_operator
-from emulators.kusto.extensions.ranks import render_rank
+from emulators.kusto.extensions.ranks import render_ranked_value
 from emulators.kusto.extensions.serialized import SerializedOutputOperator, UnorderedOutputOperator
-from emulators.kusto.extensions.sql import render
+from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.extensions.tabular import render_row_limit, resolve_value
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position
 from emulators.kusto.extensions.window_plan import find_free_prefix
@@ -26,14 +26,14 @@ macros: tuple[str, ...] = ()
 
 @dataclasses.dataclass(frozen=True)
 class TopNestedLevel:
-    """Level of the operator ``top-nested``.
+    """Level of the operator ``top-nested``: an expression, and the rule that selects its top values.
 
     Attributes:
-        of: expression of the values.
-        by: aggregate that is the weight of a value.
-        count: number of values to return; None for all.
-        others: value of the row for all other records; None for no such row.
-        ascending: whether the smallest weights are selected.
+        of: expression whose values are ranked.
+        by: aggregate by which the values are ranked; its result is the weight of a value.
+        count: number of top values to return; None for all values.
+        others: label of the row for all values outside the top values; None for no such row.
+        ascending: True if the values with the smallest weights are returned.
     """
 
     of: ir.NamedExpr
@@ -45,16 +45,16 @@ class TopNestedLevel:
 
 @dataclasses.dataclass(frozen=True)
 class TopNested(UnorderedOutputOperator):
-    """Operator ``top-nested``: a tree of the values with the largest weight; each value has those of the next level."""
+    """Query operator ``top-nested``: returns the top values of an expression, and within each those of the next."""
 
     levels: tuple[TopNestedLevel, ...]
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields a row for each path of the tree, with the value and the weight of every level."""
+        """Return SQL that yields one row for each path through the levels, with value and aggregate of each level."""
         return _Tree(self, prev, cols).render()
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the names of the columns: the value and the weight of each level."""
+        """Return the names of the output columns: for each level, the value and the result of its aggregate."""
         del cols
         namer = naming.Namer()
         names = []
@@ -64,7 +64,7 @@ class TopNested(UnorderedOutputOperator):
         return names
 
     def replace_expressions(self, substitute: Substitute) -> "TopNested":
-        """Return a copy with the expressions of all levels replaced."""
+        """Return a copy in which the function ``substitute`` has replaced the expressions of all levels."""
         return TopNested(tuple(_replace_in_level(level, substitute) for level in self.levels))
 
 
@@ -79,10 +79,10 @@ def _replace_in_level(level: TopNestedLevel, substitute: Substitute) -> TopNeste
 
 
 class _Tree:
-    """Renderer of ``top-nested`` as SQL, one level after the other.
+    """Builder of the SQL for ``top-nested``, one level after the other.
 
-    Each level assigns one of its values to each remaining record. Records with a value outside the top values are the
-    "others" of the level; lower levels do not rank them.
+    Each level ranks the values of its expression and assigns records to the top values. All other records are the
+    "others" of the level; lower levels do not rank these records.
     """
 
     def __init__(self, operator: TopNested, prev: str, cols: list[str]) -> None:
@@ -96,7 +96,7 @@ class _Tree:
 
     def render(self) -> str:
         p = self._p
-        values = ", ".join(f"{render(level.of.expr)} AS {p}k{i}" for i, level in enumerate(self._levels))
+        values = ", ".join(f"{render_expression(level.of.expr)} AS {p}k{i}" for i, level in enumerate(self._levels))
         # The levels read the records repeatedly, so unused columns are removed.
         read = [*map(translate.quote_ident, self._read), values, f"false AS {p}o"]
         records = self._add_cte("r", f"SELECT {', '.join(read)} FROM {self._prev}")  # noqa: S608  rendered expressions
@@ -124,7 +124,7 @@ class _Tree:
         limit = ""
         if level.count is not None:
             within = f"PARTITION BY {', '.join(keys[:-1])} " if index else ""
-            order = f"{render_rank(f'{p}a')} {'ASC NULLS FIRST' if level.ascending else 'DESC NULLS LAST'}"
+            order = f"{render_ranked_value(f'{p}a')} {'ASC NULLS FIRST' if level.ascending else 'DESC NULLS LAST'}"
             limit = f" QUALIFY row_number() OVER ({within}ORDER BY {order}) <= {render_row_limit(level.count)}"
         grouped = f"SELECT {', '.join(keys)}, {weight} AS {p}a FROM {records} WHERE NOT {p}o GROUP BY {', '.join(keys)}"  # noqa: S608
         return f"SELECT *, false AS {p}o FROM ({grouped}){limit}"  # noqa: S608  generated names, rendered expressions
@@ -140,7 +140,7 @@ class _Tree:
                 f"SELECT {named} FROM {records} b LEFT JOIN {top} t ON NOT b.{p}o AND {same} WHERE b.{p}o OR NOT t.{p}o"  # noqa: S608
             )
         other = f"b.{p}o OR t.{p}o IS NULL"
-        named = f"CASE WHEN {other} THEN {render(level.others)} ELSE b.{key} END AS {key}"
+        named = f"CASE WHEN {other} THEN {render_expression(level.others)} ELSE b.{key} END AS {key}"
         return (
             f"SELECT b.* REPLACE ({named}, {other} AS {p}o) FROM {records} b LEFT JOIN {top} t ON NOT b.{p}o AND {same}"  # noqa: S608
         )
@@ -171,23 +171,23 @@ class _Tree:
 
 @dataclasses.dataclass(frozen=True)
 class TopHitters(SerializedOutputOperator):
-    """Operator ``top-hitters``: returns the most frequent values, or the values with the largest sum."""
+    """Query operator ``top-hitters``: returns the most frequent values, or the values with the largest sums."""
 
     count: ir.Expr
     of: ir.NamedExpr
     by: ir.NamedExpr | None
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL that yields the values and their counts or sums, the largest first."""
+        """Render the operator as SQL that yields the values with their counts or sums, the largest first."""
         value, weight = (translate.quote_ident(name) for name in self.infer_columns(cols))
-        aggregate = "count(*)" if self.by is None else translate.render_aggregate(self._to_sum(self.by))
+        aggregate = "count(*)" if self.by is None else translate.render_aggregate(self._build_sum(self.by))
         return (
-            f"SELECT {render(self.of.expr)} AS {value}, {aggregate} AS {weight} FROM {prev} GROUP BY ALL "  # noqa: S608
+            f"SELECT {render_expression(self.of.expr)} AS {value}, {aggregate} AS {weight} FROM {prev} GROUP BY ALL "  # noqa: S608
             f"ORDER BY {weight} DESC NULLS LAST LIMIT {render_row_limit(self.count)}"
         )
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the names of the two columns: the value and its weight."""
+        """Return the names of the two output columns: the value, and its count or sum."""
         del cols
         value = naming.Namer().name(self.of)
         weight = "count" if self.by is None else "sum"
@@ -195,41 +195,41 @@ class TopHitters(SerializedOutputOperator):
         return [value, f"approximate_{weight}_{summed}"]
 
     def replace_expressions(self, substitute: Substitute) -> "TopHitters":
-        """Return a copy with count, value and weight replaced."""
+        """Return a copy in which the function ``substitute`` has replaced all expressions."""
         by = self.by and dataclasses.replace(self.by, expr=substitute(self.by.expr))
         of = dataclasses.replace(self.of, expr=substitute(self.of.expr))
         return TopHitters(resolve_value(substitute(self.count)), of, by)
 
     @staticmethod
-    def _to_sum(by: ir.NamedExpr) -> ir.NamedExpr:
+    def _build_sum(by: ir.NamedExpr) -> ir.NamedExpr:
         return ir.NamedExpr(ir.FunctionCall("sum", (by.expr,)))
 
 
 def install() -> None:
-    """Add the operators ``top-nested`` and ``top-hitters`` to the translator library."""
-    add_operator("TopNestedOperator", _lower_top_nested)
-    add_operator("TopNestedOperatorPart", lambda node: TopNested((_lower_level(node),)))
-    add_operator("TopHittersOperator", _lower_top_hitters)
+    """Add the operators ``top-nested`` and ``top-hitters`` to the KQL translator library."""
+    add_operator("TopNestedOperator", _parse_top_nested)
+    add_operator("TopNestedOperatorPart", lambda node: TopNested((_parse_level(node),)))
+    add_operator("TopHittersOperator", _parse_top_hitters)
 
 
-def _lower_top_nested(node: Any) -> ir.Operator:
-    return TopNested(tuple(_lower_level(child) for child in get_child_rules(node)))
+def _parse_top_nested(node: Any) -> ir.Operator:
+    return TopNested(tuple(_parse_level(child) for child in get_child_rules(node)))
 
 
-def _lower_level(node: Any) -> TopNestedLevel:
+def _parse_level(node: Any) -> TopNestedLevel:
     *before, by = get_child_rules(node)
     others = [
         get_child_rules(each)[-1] for each in before if get_rule_name(each) == "TopNestedOperatorWithOthersClause"
     ]
     before = [each for each in before if get_rule_name(each) != "TopNestedOperatorWithOthersClause"]
-    aggregate, ascending = _lower_ordered(by)
+    aggregate, ascending = _parse_ordered(by)
     count = reader.lower_expr(before[0]) if len(before) > 1 else None
     return TopNestedLevel(
         reader.lower_named(before[-1]), aggregate, count, reader.lower_expr(others[0]) if others else None, ascending
     )
 
 
-def _lower_ordered(node: Any) -> tuple[ir.NamedExpr, bool]:
+def _parse_ordered(node: Any) -> tuple[ir.NamedExpr, bool]:
     parts = get_child_rules(node) if get_rule_name(node) == "OrderedExpression" else [node]
     text = parts[-1].getText() if len(parts) > 1 else ""
     if text not in ("", "asc", "desc"):
@@ -237,7 +237,7 @@ def _lower_ordered(node: Any) -> tuple[ir.NamedExpr, bool]:
     return reader.lower_named(parts[0]), text == "asc"
 
 
-def _lower_top_hitters(node: Any) -> ir.Operator:
+def _parse_top_hitters(node: Any) -> ir.Operator:
     count, of, *by = get_child_rules(node)
-    summed = _lower_ordered(get_child_rules(by[0])[-1])[0] if by else None
+    summed = _parse_ordered(get_child_rules(by[0])[-1])[0] if by else None
     return TopHitters(reader.lower_expr(count), reader.lower_named(of), summed)

@@ -1,4 +1,4 @@
-"""Access to the parse tree of a query, and to its nodes in the intermediate representation."""
+"""Functions that read the parse tree of a KQL query and its intermediate representation in the translator library."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def get_child_rules(node: Any) -> list[Any]:
 
 
 def find_rules(node: Any, kind: str) -> list[Any]:
-    """Return the topmost descendants of a parse tree node that have a grammar rule."""
+    """Return the descendants of a parse tree node with the grammar rule ``kind``; do not search inside a match."""
     return list(reader.find_all(node, kind))
 
 
@@ -30,7 +30,7 @@ def get_source_position(node: Any) -> tuple[int, int]:
 
 
 def iterate_nodes(root: Any) -> Iterator[Any]:
-    """Yield ``root`` and every node of the intermediate representation below it once, without those of subqueries."""
+    """Yield ``root`` and each node of the intermediate representation below it once, except subqueries."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:

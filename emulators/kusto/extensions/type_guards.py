@@ -1,7 +1,7 @@
-"""Rendering of SQL guards: they reject a query because of a column type that only DuckDB knows.
+"""SQL guards: CASE expressions that reject a query because of a column type that only DuckDB knows.
 
-DuckDB evaluates the test ``typeof(x) = ...`` when it binds the SQL. Its optimizer removes a guard whose test is false,
-so that the guard costs nothing.
+DuckDB evaluates the test ``typeof(x) = ...`` when it binds the SQL, and removes a guard whose test is false. A guard
+therefore costs no time during execution.
 """
 
 from duckdb_kql import translate
@@ -9,26 +9,26 @@ from duckdb_kql import translate
 from emulators.kusto.library_errors import MARK
 
 _MAX_CHARACTERS = 240
-"""Maximum length of a guarded expression. The guard repeats the expression, so nested guards would double the SQL."""
+"""Maximum length of a guarded SQL expression. A guard repeats the expression, so nested guards would double the SQL."""
 _NUMBERS = ("BIGINT", "INTEGER", "DOUBLE", "HUGEINT", "UBIGINT", "SMALLINT", "UINTEGER", "FLOAT", "TINYINT", "UHUGEINT")
 TEXTS = ("VARCHAR",)
 DYNAMICS = ("JSON",)
 
 
 def render_error(code: str, message: str) -> str:
-    """Return SQL that fails with an inner error code and a message, which the caller of the query receives."""
+    """Return SQL that raises an error; the caller of the query receives the inner error code and the message."""
     return f"error({translate.quote_string(f'{MARK}{code}:{message}')})"
 
 
 def add_guard(test: str, failure: str, sql: str) -> str:
-    """Return SQL that evaluates ``failure`` if a type test is true, else ``sql``. An empty test adds no guard."""
+    """Return SQL that evaluates ``failure`` if the type test is true, else ``sql``; an empty test is false."""
     return f"CASE WHEN {test} THEN {failure} ELSE {sql} END" if test else sql
 
 
 def render_type_test(sql: str, types: tuple[str, ...]) -> str:
     """Return SQL that tests whether an expression has one of several types.
 
-    The text is empty, which means no test, if the expression is too long to be repeated.
+    Return an empty text, which means no test, if the expression is too long to be repeated.
     """
     if len(sql) > _MAX_CHARACTERS:
         return ""
@@ -37,16 +37,16 @@ def render_type_test(sql: str, types: tuple[str, ...]) -> str:
 
 
 def render_number_test(sql: str) -> str:
-    """Return SQL that tests whether an expression is a number; empty if the expression is too long to be repeated."""
+    """Return SQL that tests whether an expression is a number; an empty text if the expression is too long."""
     test = render_type_test(sql, _NUMBERS)
     return test and f"({test} OR typeof({sql}) LIKE 'DECIMAL%')"
 
 
 def join_with_or(*tests: str) -> str:
-    """Join type tests by OR; empty tests are omitted."""
+    """Join the SQL of type tests by OR; empty tests are omitted."""
     return " OR ".join(f"({test})" for test in tests if test)
 
 
 def join_with_and(*tests: str) -> str:
-    """Join type tests by AND. Return an empty text, which means no test, if any of them is empty."""
+    """Join the SQL of type tests by AND; return an empty text, which means no test, if any of them is empty."""
     return " AND ".join(tests) if all(tests) else ""

@@ -1,4 +1,4 @@
-"""Rendering of window functions and sessions over serialized rows, as columns of nested SQL subqueries."""
+"""SQL of window functions and sessions: each becomes a column of nested SQL subqueries."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,8 @@ RUNNING = "OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
 type Function = Callable[["WindowPlan", ir.FunctionCall, int], tuple[str, int]]
 """Function that adds the columns of a window function call to a plan.
 
-It receives the plan, the call and the depth of the arguments. It returns the column of the result and its depth.
+The function receives the plan, the call, and the depth (nesting level) of the columns that the arguments read. It
+returns name and depth of the column with the result.
 """
 
 
@@ -23,15 +24,15 @@ type RowValuesQuery = Callable[[str], str]
 
 
 class WindowPlan:
-    """Plan of nested SQL subqueries; each adds columns that are computed from the subquery inside it.
+    """Plan of nested SQL subqueries, each of which adds columns that are computed from the subquery inside it.
 
-    The depth of a column is the number of the subquery that adds it.
+    The depth of a column is the nesting level of the subquery that adds the column; input columns have depth 0.
 
     Args:
         prev: name of the subquery with the input rows.
-        cols: columns of the input.
+        cols: names of the input columns.
         partition: groups of rows; window functions are computed for each group separately.
-        functions: window functions by name.
+        functions: functions that add the columns of a window function call to the plan, by KQL name.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class WindowPlan:
         self._count = 0
         self._sorts = False
         self.row = self._create_name()
-        self._rows = number_rows(prev, self.row, partition, f"{self._prefix}r")
+        self._rows = render_numbered_rows(prev, self.row, partition, f"{self._prefix}r")
         self.group: str | None = None
         if partition.columns:
             keys = (translate.quote_ident(each) for each in partition.columns)
@@ -64,7 +65,7 @@ class WindowPlan:
         return f"(SELECT * FROM {sql} ORDER BY {self.row})" if self._sorts else sql  # noqa: S608
 
     def add_column(self, sql: str, depth: int) -> str:
-        """Add a column that is computed from columns of lower depth, and return its name."""
+        """Add a column that is computed from columns of inner subqueries (lower depth); return its name."""
         while len(self._levels) < depth:
             self._levels.append([])
         name = self._create_name()
@@ -72,7 +73,7 @@ class WindowPlan:
         return name
 
     def add_joined_column(self, write: RowValuesQuery, depth: int) -> str:
-        """Add a column with the values that a separate query returns by row number; it is null for other rows."""
+        """Add a column whose values a separate query returns by row number; in all other rows the value is null."""
         while len(self._levels) < depth:
             self._levels.append([])
         name = self._create_name()
@@ -87,18 +88,19 @@ class WindowPlan:
         )
 
     def require_sort(self) -> None:
-        """Request that the rows are sorted again, because the window of a column does not preserve their order."""
+        """Sort the rows again at the end, because the window function of a column does not preserve their order."""
         self._sorts = True
 
     @property
     def base_depth(self) -> int:
-        """Depth of the column that numbers the groups; 0 without groups."""
+        """Depth (nesting level of the subquery) of the column that numbers the groups; 0 for a single group."""
         return 0 if self.group is None else 2
 
     def add_restart(self, restart: str | None, depth: int) -> tuple[str | None, int]:
-        """Add a column that is true in rows where counting restarts; return it with its depth.
+        """Add a column that is true in rows at which a window function starts again; return its name and its depth.
 
-        The column is None if counting never restarts.
+        The name is None if the function never starts again. The depth is the nesting level of the subquery that adds
+        the column. ``restart`` is the SQL of the argument ``restart`` of the window function.
         """
         depth = max(depth, self.base_depth)
         starts = [f"coalesce({restart}, false)"] if restart else []
@@ -106,7 +108,7 @@ class WindowPlan:
         return (self.add_column(f"({' OR '.join(starts)})", depth + 1), depth + 1) if starts else (None, depth)
 
     def add_start_row(self, restart: str | None, depth: int) -> tuple[str, int]:
-        """Add a column with the number of the row where counting last restarted; return it with its depth."""
+        """Add a column with the number of the row where a window function last started; return its name and depth."""
         begins, depth = self.add_restart(restart, depth)
         if begins is None:
             return "1", depth
@@ -114,22 +116,22 @@ class WindowPlan:
             f"coalesce(max(CASE WHEN {begins} THEN {self.row} END) {RUNNING}, 1)", depth + 1
         ), depth + 1
 
-    def rewrite(self, node: Any) -> Any:
-        """Return a query operator in which columns of the plan replace the window functions."""
-        return self._rewrite_once(node)[0]
+    def replace_window_functions(self, node: Any) -> Any:
+        """Return a query operator in which columns of this plan replace the window functions."""
+        return self._replace_once(node)[0]
 
-    def _rewrite_once(self, node: Any) -> tuple[Any, int]:
+    def _replace_once(self, node: Any) -> tuple[Any, int]:
         if id(node) not in self._known:
-            self._known[id(node)] = self._rewrite_node(node)
+            self._known[id(node)] = self._replace_in_node(node)
         return self._known[id(node)]
 
-    def _rewrite_node(self, node: Any) -> tuple[Any, int]:
+    def _replace_in_node(self, node: Any) -> tuple[Any, int]:
         if isinstance(node, tuple):
-            items = [self._rewrite_once(each) for each in node]
+            items = [self._replace_once(each) for each in node]
             return tuple(item for item, _ in items), max((depth for _, depth in items), default=0)
         if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
             return node, 0
-        parts = {field.name: self._rewrite_once(getattr(node, field.name)) for field in dataclasses.fields(node)}
+        parts = {field.name: self._replace_once(getattr(node, field.name)) for field in dataclasses.fields(node)}
         depth = max((each for _, each in parts.values()), default=0)
         again: Any = dataclasses.replace(node, **{name: part for name, (part, _) in parts.items()}) if depth else node
         function = self._functions.get(again.name.lower()) if isinstance(again, ir.FunctionCall) else None
@@ -144,7 +146,7 @@ class WindowPlan:
 
 
 def find_free_prefix(cols: Sequence[str]) -> str:
-    """Return a prefix for generated names; no column name starts with it."""
+    """Return a prefix for generated names; no column name starts with this prefix."""
     prefix = "_w"
     while any(name.casefold().startswith(prefix) for name in cols):
         prefix = f"_{prefix}"
@@ -156,8 +158,8 @@ class RowPartition:
     """Groups of rows for which window functions are computed separately.
 
     Attributes:
-        columns: columns that identify the groups; empty for a single group.
-        contiguous: whether the rows of a group are adjacent.
+        columns: names of the columns that identify a group; empty for a single group.
+        contiguous: True if the rows of each group are adjacent.
     """
 
     columns: tuple[str, ...] = ()
@@ -168,8 +170,8 @@ WHOLE = RowPartition()
 """All rows in one group."""
 
 
-def number_rows(prev: str, row: str, partition: RowPartition, scratch: str) -> str:
-    """Return SQL that yields the rows with their row number; partitioned rows are first sorted by group."""
+def render_numbered_rows(prev: str, row: str, partition: RowPartition, scratch: str) -> str:
+    """Return SQL that yields the rows with their row number in the column ``row``; groups are first made adjacent."""
     if not partition.columns or partition.contiguous:
         return f"(SELECT *, row_number() OVER () AS {row} FROM {prev})"  # noqa: S608  generated names
     keys = writer.quoted(list(partition.columns))
@@ -181,18 +183,18 @@ def number_rows(prev: str, row: str, partition: RowPartition, scratch: str) -> s
 def add_session_starts(
     plan: WindowPlan, arguments: tuple[str, str, str], begins: str | None, depth: int
 ) -> tuple[str, int]:
-    """Add a column with the start of each row's session, as documented for ``row_window_session()``.
+    """Add a column with the start of the session to which a row belongs, as in ``row_window_session()``.
 
     A session starts at the first value, after a null, ``longest`` or more after the start of the session, ``gap`` or
-    more after the previous value, and where ``begins`` is true. A gap or a restart ends every session; between two of
-    them is a "run", in which each start determines the next. In a run with ascending values the next start is in the
-    next span of the length ``longest``, so the query advances by spans; in any other run it advances by rows. A
-    recursive query processes one span of all runs in each iteration.
+    more after the previous value, and where ``begins`` is true. A gap or a restart ends every session. The rows between
+    two gaps or restarts are a "run", in which each start determines the next start. In a run with ascending values the
+    next start is in the next span of the length ``longest``, so the query advances by spans; in any other run it
+    advances by rows. A recursive query processes one span of all runs in each iteration.
 
     Args:
-        plan: the plan to which the columns are added.
+        plan: plan to which the columns are added.
         arguments: SQL of the value, the maximum session length and the maximum gap.
-        begins: name of a column that is true in rows where a session must start.
+        begins: name of a column that is true in rows where a session must start; None for no such column.
         depth: depth of the columns that the arguments read.
 
     Returns:
@@ -208,10 +210,10 @@ def add_session_starts(
     origin = plan.add_column(f"last_value(CASE WHEN {broken} THEN {at} END IGNORE NULLS) {RUNNING}", depth + 3)
     unsorted = plan.add_column(f"(NOT {broken} AND {falls})", depth + 3)
 
-    def render_starts(rows: str) -> str:
+    def render_session_starts(rows: str) -> str:
         return _render_session_starts(rows, (plan.row, at, run, origin, unsorted), f"epoch_us({longest})")
 
-    start = plan.add_joined_column(render_starts, depth + 4)
+    start = plan.add_joined_column(render_session_starts, depth + 4)
     last = f"last_value({start} IGNORE NULLS) {RUNNING}"
     return plan.add_column(f"CASE WHEN {at} IS NOT NULL THEN make_timestamp({last}) END", depth + 5), depth + 5
 

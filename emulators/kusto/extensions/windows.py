@@ -1,4 +1,4 @@
-"""Window functions over serialized rows: ``prev``, ``next``, ``row_number``, ``row_cumsum``, ranks and sessions.
+"""KQL window functions, which read other rows: ``prev``, ``next``, ``row_number``, ``row_cumsum``, ranks, sessions.
 
 In DuckDB rows retain their order through a subquery, and an empty ``OVER ()`` follows that order (see "Order
 Preservation" in its documentation). Most of these functions therefore need no second sort.
@@ -15,7 +15,7 @@ from duckdb_kql.translate.functions import SCALAR_FUNCTIONS, FunctionSpec
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.pipeline import PipelineOperator
-from emulators.kusto.extensions.sql import render
+from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.extensions.tabular import TakeRows
 from emulators.kusto.extensions.window_plan import (
     RUNNING,
@@ -56,7 +56,7 @@ class WindowedOperator(PipelineOperator):
     """Query operator whose expressions contain window functions.
 
     Attributes:
-        operator: operator of the library; it is rendered after columns have replaced the window functions.
+        operator: the operator, such as ``extend``; added columns replace its window functions in the SQL.
         partition: groups of rows; the window functions are computed for each group separately.
     """
 
@@ -64,10 +64,10 @@ class WindowedOperator(PipelineOperator):
     partition: RowPartition = WHOLE
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Return SQL of the operator over its input, to which the values of window functions are added as columns."""
-        operator = _set_names(self.operator, cols)
+        """Render the operator as SQL over the input rows, with added columns for the values of the window functions."""
+        operator = _set_column_names(self.operator, cols)
         plan = WindowPlan(prev, cols, self.partition, _FUNCTIONS)
-        rewritten = plan.rewrite(operator)
+        rewritten = plan.replace_window_functions(operator)
         sql: str = translate.render_operator(rewritten, plan.render_source(), cols)
         if isinstance(operator, ir.Extend | ir.Project):
             return sql
@@ -79,14 +79,14 @@ class WindowedOperator(PipelineOperator):
 
 
 def install() -> None:
-    """Add the window functions to the translator library; calls outside of a `WindowedOperator` are rejected."""
+    """Add the window functions to the translator library; a call outside of a `WindowedOperator` is rejected."""
     for name in _FUNCTIONS:
         SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", "")
         writer.SPECIAL_FORMS[name] = _reject_call
 
 
-def wrap_windowed(operator: ir.Operator, partition: RowPartition = WHOLE) -> ir.Operator:
-    """Return the query operator; if its expressions contain window functions, return it as a `WindowedOperator`.
+def wrap_window_functions(operator: ir.Operator, partition: RowPartition = WHOLE) -> ir.Operator:
+    """Convert a query operator with window functions to a `WindowedOperator`; return any other operator unchanged.
 
     Raises:
         QueryError: the emulator does not support window functions in this operator.
@@ -102,7 +102,7 @@ def wrap_windowed(operator: ir.Operator, partition: RowPartition = WHOLE) -> ir.
 
 
 def find_window_function(operator: ir.Operator) -> str | None:
-    """Return the name of the first window function in the expressions of an operator, None if there is none."""
+    """Return the name of the first window function in the expressions of a query operator; None if there is none."""
     if isinstance(operator, WindowedOperator):
         return find_window_function(operator.operator)
     return next((node.name.lower() for node in _find_calls(operator)), None)
@@ -127,10 +127,10 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
             stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _set_names(operator: ir.Operator, cols: list[str]) -> ir.Operator:
-    """Return the operator with explicit names of its columns.
+def _set_column_names(operator: ir.Operator, cols: list[str]) -> ir.Operator:
+    """Return the query operator with explicit column names.
 
-    The default names contain the names of the window functions, which columns replace.
+    A default name is derived from the expression. It would change when a column replaces a window function in it.
     """
     if not isinstance(operator, ir.Extend | ir.Project):
         return operator
@@ -146,18 +146,18 @@ def _reject_call(call: ir.FunctionCall) -> str:
 
 
 def _build_neighbour_function(function: str) -> Function:
-    def write(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
+    def add_neighbour_column(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
         value, *rest = _check_arguments(call, 1, 3)
         offset = _render_constant(call, rest[0]) if rest else "1"
-        default = render(rest[1]) if len(rest) > 1 else "NULL"
+        default = render_expression(rest[1]) if len(rest) > 1 else "NULL"
         depth = max(depth, plan.base_depth) + 1
-        sql = f"{function}({render(value)}, {offset}"
+        sql = f"{function}({render_expression(value)}, {offset}"
         if plan.group is None:
             return plan.add_column(f"{sql}, {default}) OVER ()" if len(rest) > 1 else f"{sql}) OVER ()", depth), depth
         same = f"{function}({plan.group}, {offset}) OVER () = {plan.group}"
         return plan.add_column(f"CASE WHEN {same} THEN {sql}) OVER () ELSE {default} END", depth), depth
 
-    return write
+    return add_neighbour_column
 
 
 def _add_row_number(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
@@ -175,20 +175,20 @@ def _add_row_cumsum(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tupl
     if since != "1":
         plan.require_sort()
         frame = f"OVER (ORDER BY {plan.row} ROWS BETWEEN {plan.row} - {since} PRECEDING AND CURRENT ROW)"
-    summand = plan.add_column(render(value), depth + 1)
+    summand = plan.add_column(render_expression(value), depth + 1)
     total = plan.add_column(f"sum(kql_summand({summand})) {frame}", depth + 2)
     return plan.add_column(f"kql_summed({total}, {summand})", depth + 3), depth + 3
 
 
 def _add_rank_changes(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, str, int]:
-    """Add two columns: a flag for rows that start a new rank, and the number of the row where ranking last restarted.
+    """Add two columns to a plan: a flag for rows with a new rank, and the row number at which ranking last restarted.
 
     Returns:
         The names of both columns, and their depth in the plan.
     """
     value, *restart = _check_arguments(call, 1, 2)
     since, depth = plan.add_start_row(_render_restart(restart), depth)
-    sql = render(value)
+    sql = render_expression(value)
     changes = plan.add_column(f"({plan.row} = {since} OR {sql} IS DISTINCT FROM lag({sql}) OVER ())", depth + 1)
     return changes, since, depth + 1
 
@@ -210,7 +210,7 @@ def _add_row_window_session(plan: WindowPlan, call: ir.FunctionCall, depth: int)
     value, longest, gap, *restart = _check_arguments(call, 3, 4)
     begins, depth = plan.add_restart(_render_restart(restart), depth)
     return add_session_starts(
-        plan, (render(value), _render_constant(call, longest), _render_constant(call, gap)), begins, depth
+        plan, (render_expression(value), _render_constant(call, longest), _render_constant(call, gap)), begins, depth
     )
 
 
@@ -221,13 +221,13 @@ def _check_arguments(call: ir.FunctionCall, fewest: int, most: int) -> tuple[ir.
 
 
 def _render_restart(arguments: Sequence[ir.Expr]) -> str | None:
-    return render(arguments[0]) if arguments else None
+    return render_expression(arguments[0]) if arguments else None
 
 
 def _render_constant(call: ir.FunctionCall, expr: ir.Expr) -> str:
     if any(isinstance(node, ir.ColumnRef | ir.RenderedAggregate) for node in _iterate_nodes(expr)):
         raise semantic_error(f"{call.name}(): the argument must be a constant", inner="SEM0219")
-    return render(expr)
+    return render_expression(expr)
 
 
 _FUNCTIONS: dict[str, Function] = {

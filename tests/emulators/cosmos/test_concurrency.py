@@ -16,7 +16,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.cosmos.exceptions import CosmosAccessConditionFailedError, CosmosBatchOperationError
 
 from emulators.cosmos import DEFAULT_KEY, CosmosServer
-from emulators.cosmos.faults import random_faults
+from emulators.cosmos.faults import build_random_faults
 
 SEED = 20261121
 ROOT = Path(__file__).parents[3]
@@ -83,7 +83,7 @@ async def _append(container: ContainerProxy, name: str) -> None:
 async def test_chain_survives_every_fault(server: CosmosServer, container: ContainerProxy) -> None:
     """With faults of every kind, each record is stored once and the numbers have no gaps."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
-    faults = random_faults(0.4, SEED, lambda request: request.operation == "batch")
+    faults = build_random_faults(0.4, SEED, lambda request: request.operation == "batch")
     server.faults.add(*faults)
     options: dict[str, Any] = {"retry_total": 0, "retry_throttle_total": -1, "enable_endpoint_discovery": False}
     async with CosmosClient(server.endpoint, server.key, **options) as client:

@@ -21,7 +21,7 @@ from azure.cosmos.exceptions import (
 )
 
 from emulators.cosmos import CosmosRequest, CosmosServer, FaultKind, InjectedFault
-from emulators.cosmos.faults import random_faults
+from emulators.cosmos.faults import build_random_faults
 
 NO_RETRIES: dict[str, Any] = {"retry_total": 0, "retry_throttle_total": -1, "enable_endpoint_discovery": False}
 """The options under which the aio SDK sends every write once."""
@@ -104,7 +104,7 @@ async def test_batch_by_default(server: CosmosServer, container: ContainerProxy,
     server.faults.add(_faults()[name])
     ended, sent, _ = MEASURED[name]
     assert await _outcome(container) == ended
-    assert len(server.requests.for_operation("batch")) == sent
+    assert len(server.requests.find_by_operation("batch")) == sent
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -114,7 +114,7 @@ async def test_batch_without_retries(server: CosmosServer, container: ContainerP
         once = client.get_database_client("plant").get_container_client(container.id)
         server.faults.add(_faults()[name])
         assert await _outcome(once) == MEASURED[name][2]
-        assert len(server.requests.for_operation("batch")) == 1
+        assert len(server.requests.find_by_operation("batch")) == 1
 
 
 @pytest.mark.parametrize("write_retries", [1, 3])
@@ -132,7 +132,7 @@ async def test_create_sees_its_own_first_try(server: CosmosServer, container: Co
     server.faults.add(_fault(FaultKind.DROP_AFTER_COMMIT))
     with pytest.raises(CosmosResourceExistsError):
         await container.create_item({"id": "a", "pk": "p"})
-    assert [exchange.status for exchange in server.requests.for_operation("create_item")] == [0, 409]
+    assert [exchange.status for exchange in server.requests.find_by_operation("create_item")] == [0, 409]
 
 
 def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
@@ -143,7 +143,7 @@ def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
         with pytest.raises(ServiceResponseError):
             container.create_item({"id": "a", "pk": "p"})
         assert container.read_item("a", "p")["id"] == "a"
-        assert len(server.requests.for_operation("create_item")) == 1
+        assert len(server.requests.find_by_operation("create_item")) == 1
 
 
 @pytest.mark.parametrize("name", ["drop before", "drop after", "drop in reply", "408", "429", "503"])
@@ -152,7 +152,7 @@ async def test_reads_are_repeated(server: CosmosServer, container: ContainerProx
     await container.create_item({"id": "a", "pk": "p"})
     server.faults.add(_faults()[name])
     assert (await container.read_item("a", "p"))["id"] == "a"
-    assert len(server.requests.for_operation("read_item")) == 2
+    assert len(server.requests.find_by_operation("read_item")) == 2
 
 
 @pytest.mark.parametrize("substatus", [0, 1000, 1002, 1007, 1008])
@@ -221,14 +221,14 @@ async def test_faults_are_counted_and_cleared(server: CosmosServer, container: C
     server.faults.clear()
     await container.create_item({"id": "a", "pk": "p"})
     assert fault.applied == 2
-    assert [exchange.fault for exchange in server.requests.for_operation("create_item")] == [FaultKind.STATUS] * 2 + [
-        None
-    ]
+    assert [exchange.fault for exchange in server.requests.find_by_operation("create_item")] == [
+        FaultKind.STATUS
+    ] * 2 + [None]
 
 
 async def test_random_faults_have_the_requested_probability() -> None:
     """Random faults apply with the requested probability."""
-    faults = random_faults(0.3, seed=7)
+    faults = build_random_faults(0.3, seed=7)
     request = CosmosRequest("POST", ("dbs", "d", "colls", "c", "docs"), {}, b"", "batch")
     applied = sum(any(fault.should_apply(request) for fault in faults) for _ in range(4000))
     assert 0.22 < applied / 4000 < 0.38

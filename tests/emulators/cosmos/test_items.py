@@ -89,7 +89,7 @@ async def test_if_none_match_returns_304(server: CosmosServer, container: Contai
     item = await container.create_item({"id": "a", "pk": "p"})
     condition = {"etag": item["_etag"], "match_condition": MatchConditions.IfModified}
     assert await container.read_item("a", "p", **condition) == {}
-    assert server.requests.for_operation("read_item")[-1].status == 304
+    assert server.requests.find_by_operation("read_item")[-1].status == 304
     await container.upsert_item({"id": "a", "pk": "p"})
     assert (await container.read_item("a", "p", **condition))["id"] == "a"
 

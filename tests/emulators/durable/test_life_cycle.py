@@ -4,6 +4,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Generator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from emulators.durable import turns
 from emulators.durable.engine import DurableSettings
+from emulators.durable.management import InstanceFilter
 from emulators.durable.management_urls import load_system_key
 from tests.emulators.durable.hosts import DurableHost
 from tests.emulators.durable.worlds import World
@@ -195,3 +197,26 @@ def test_key_file_left_empty_by_a_crash_is_filled(tmp_path: Path) -> None:
     key = load_system_key(path)
     assert len(key) > 40
     assert load_system_key(path) == key
+
+
+async def test_old_ended_orchestrations_are_purged(world: World) -> None:
+    """Purging by age deletes ended orchestrations that were started before, and no running or recent ones."""
+
+    @world.functions.orchestrator
+    def quick(_context: Any) -> str:
+        return "done"
+
+    @world.functions.orchestrator
+    def patient(context: Any) -> Steps:
+        return (yield context.wait_for_external_event("go"))
+
+    for name, instance in (("quick", "old"), ("patient", "running")):
+        await world.start(name, instance=instance)
+    await world.ended("old")
+    world.clock.advance(timedelta(days=8).total_seconds())
+    await world.start("quick", instance="recent")
+    await world.ended("recent")
+    created_to = world.clock.now() - timedelta(days=7)
+    assert await world.management.purge_all(InstanceFilter(created_to=created_to)) == 1
+    found = [await world.management.find_instance(each) for each in ("old", "running", "recent")]
+    assert [each is not None for each in found] == [False, True, True]

@@ -59,14 +59,14 @@ async def outcome(world: World, crashes: Crashes) -> dict[str, Any]:
 
     async def ended() -> bool:
         await crashes.happen()
-        for instance in await world.management.page(InstanceFilter(), "", 100):
+        for instance in await world.management.list_page(InstanceFilter(), "", 100):
             for name in programs.EVENTS:
                 key = (instance.start.execution, name)
                 if not instance.status.ended and fed.setdefault(key, 0) < 1:
                     fed[key] += 1
                     for _ in range(12):
                         await world.raise_event(name, "data", instance.start.instance)
-        found = await world.management.find("one")
+        found = await world.management.find_instance("one")
         return found is not None and found.status.ended
 
     await world.until(ended, tick=7)

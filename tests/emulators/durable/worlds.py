@@ -10,10 +10,10 @@ from typing import Any
 from azure.durable_functions import Orchestrator
 
 from emulators.durable.engine import DurableEngine, DurableSettings
-from emulators.durable.events import history_document, status_document
+from emulators.durable.events import build_history_document, build_status_document
 from emulators.durable.management import Management
 from emulators.durable.ports import FunctionCallError
-from emulators.durable.records import NewInstance, new_id
+from emulators.durable.records import NewInstance, create_id
 from emulators.durable.store import SCHEMA, OrchestrationStore
 from emulators.durable.turns import FunctionNames, OrchestratorFailed
 from local.host.shutdown import ShutdownSignal
@@ -118,7 +118,7 @@ class World:
     async def start(self, name: str, given: object = None, instance: str = "one") -> bool:
         """Start an orchestration as the SDK's client does: its input is JSON text within JSON."""
         text = None if given is None else json.dumps(json.dumps(given))
-        return await self.management.start(NewInstance(instance, new_id(), name, None, text))
+        return await self.management.start(NewInstance(instance, create_id(), name, None, text))
 
     async def raise_event(self, name: str, data: object, instance: str = "one") -> None:
         """Raise an event with JSON data, as an HTTP client does."""
@@ -126,10 +126,10 @@ class World:
 
     async def status(self, instance: str = "one") -> dict[str, Any]:
         """Return the status document."""
-        found = await self.management.find(instance)
+        found = await self.management.find_instance(instance)
         assert found is not None
-        history = history_document(await self.management.history(instance), show_output=True)
-        return status_document(found, show_input=True, history=history)
+        history = build_history_document(await self.management.load_history(instance), show_output=True)
+        return build_status_document(found, show_input=True, history=history)
 
     async def until(self, condition: Callable[[], Awaitable[bool]], *, tick: float = 0.0) -> None:
         """Wait until a condition is true; advance the clock before each check."""
@@ -142,7 +142,7 @@ class World:
         """Wait for the end of an orchestration and return its status."""
 
         async def done() -> bool:
-            found = await self.management.find(instance)
+            found = await self.management.find_instance(instance)
             return found is not None and found.status.ended
 
         await self.until(done, tick=tick)

@@ -13,6 +13,8 @@ import pytest
 from azure.kusto.data import ClientRequestProperties, KustoClient, KustoConnectionStringBuilder
 from azure.kusto.data.exceptions import KustoApiError, KustoServiceError
 
+from tests.plain_http import NO_TLS
+
 ROOT = Path(__file__).parents[3]
 DEADLINE_SECONDS = 60.0
 
@@ -34,7 +36,8 @@ class Endpoint:
 
     def stats(self) -> dict[str, Any]:
         """Return the statistics of the emulator."""
-        stats: dict[str, Any] = httpx.get(f"{self.url}/stats", timeout=30).raise_for_status().json()
+        reply = httpx.get(f"{self.url}/stats", timeout=30, verify=NO_TLS).raise_for_status()
+        stats: dict[str, Any] = reply.json()
         return stats
 
     def until(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

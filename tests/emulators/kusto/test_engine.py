@@ -50,7 +50,7 @@ async def test_an_uninterruptible_query_ends_the_process(monkeypatch: pytest.Mon
     with duckdb.connect() as connection:
         engine = Engine(connection, cast("Translator", _ConstantTranslator()))
         with pytest.raises(QueryError) as raised:
-            await engine.query("print 1", {}, RequestOptions(timeout_seconds=0.01))
+            await engine.run_query("print 1", {}, RequestOptions(timeout_seconds=0.01))
         assert raised.value.code == "RequestExecutionTimeout"
         await asyncio.to_thread(_UninterruptibleExecution.released.wait, 30)
         assert len(reasons) >= 1

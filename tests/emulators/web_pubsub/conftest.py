@@ -14,6 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from emulators.web_pubsub.settings import SYSTEM_EVENTS, AnyEvent, HubSettings, ServiceSettings
 from emulators.web_pubsub.upstream import AsgiUpstream
 from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, serving
+from tests.plain_http import NO_TLS
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ async def live(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
 @pytest.fixture
 async def http() -> AsyncIterator[httpx.AsyncClient]:
     """Return an HTTP client without proxies."""
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=NO_TLS) as client:
         yield client
 
 

@@ -17,7 +17,7 @@ from tests.emulators.web_pubsub.serving import KEY, VERSION, Connect, Running, b
 
 def connection_id(running: Running, client: ClientConnection, number: int = 0) -> str:
     """Return the id of a client; plain clients do not know theirs."""
-    return list(running.service.hub("plain").connections)[number]
+    return list(running.service.get_or_create_hub("plain").connections)[number]
 
 
 async def test_messages_arrive_as_they_were_sent(plain_frame: WebPubSubServiceClient, join: Connect) -> None:
@@ -100,7 +100,7 @@ async def test_long_groups_are_listed_in_pages(
     """Pages list each member once, and ``top`` limits the list."""
     for _ in range(5):
         await join("g")
-    ids = sorted(running.service.hub("plain").connections)
+    ids = sorted(running.service.get_or_create_hub("plain").connections)
     url: str | None = f"{running.url}/api/hubs/plain/groups/g/connections?{VERSION}&maxpagesize=2&top=4"
     seen = []
     while url:

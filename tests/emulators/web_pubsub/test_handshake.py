@@ -57,7 +57,7 @@ async def test_the_access_token_may_be_a_header(running: Running) -> None:
     """A token is accepted in the Authorization header and in the query."""
     url = running.client_url("plain")
     async with connect(url, additional_headers={"Authorization": f"Bearer {token_for(url, sub='anna')}"}):
-        assert len(running.service.hub("plain").user_connections("anna")) == 1
+        assert len(running.service.get_or_create_hub("plain").find_user_connections("anna")) == 1
 
 
 async def test_the_event_handler_receives_connect(running: Running) -> None:
@@ -214,9 +214,9 @@ async def test_only_selected_events_are_sent() -> None:
 async def test_disconnected_clients_are_removed(running: Running, join: Connect) -> None:
     """A client that closes leaves the hub and its groups."""
     client = await join("g", user_id="anna")
-    hub = running.service.hub("plain")
-    assert len(hub.group_connections("g")) == 1
+    hub = running.service.get_or_create_hub("plain")
+    assert len(hub.find_group_connections("g")) == 1
     await client.close()
     await until(lambda: not hub.connections)
-    assert not hub.group_connections("g")
-    assert not hub.user_connections("anna")
+    assert not hub.find_group_connections("g")
+    assert not hub.find_user_connections("anna")

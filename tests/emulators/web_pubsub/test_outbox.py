@@ -25,11 +25,11 @@ class Pipe:
         """Receive data."""
         self.taken.append(data)
 
-    def buffered_bytes(self) -> int:
+    def count_buffered_bytes(self) -> int:
         """Return 0."""
         return 0
 
-    def call_on_room(self, call: Callable[[], None]) -> None:
+    def call_when_writable(self, call: Callable[[], None]) -> None:
         """Store the callback."""
         self._call = call
 

@@ -78,7 +78,7 @@ async def test_permissions_that_are_granted_later_count(
     """A client can use permissions that are granted after its connection."""
     client = await join(json_client=True)
     assert not (await ask(client, type="joinGroup", group="a", ackId=1))["success"]
-    (connection_id,) = running.service.hub("plain").connections
+    (connection_id,) = running.service.get_or_create_hub("plain").connections
     await plain_frame.grant_permission("joinLeaveGroup", connection_id, target_name="a")
     assert (await ask(client, type="joinGroup", group="a", ackId=2))["success"]
 

@@ -48,7 +48,7 @@ async def slow_client(running: Running, plain_frame: WebPubSubServiceClient, *gr
     """Return a connected client that reads nothing."""
     token = await plain_frame.get_client_access_token(groups=list(groups), user_id="slow")
     client = await asyncio.to_thread(RawClient, running, token["token"])
-    await until(lambda: bool(running.service.hub("plain").user_connections("slow")))
+    await until(lambda: bool(running.service.get_or_create_hub("plain").find_user_connections("slow")))
     return client
 
 
@@ -58,11 +58,11 @@ async def test_a_slow_client_is_closed_and_others_are_served(
     """A client that stops reading is closed with 1013; twenty others receive all messages in order."""
     readers = [await join("g") for _ in range(20)]
     slow = await slow_client(running, plain_frame, "g")
-    hub = running.service.hub("plain")
+    hub = running.service.get_or_create_hub("plain")
     sent = 0
     counts = [0] * len(readers)
     received = [asyncio.create_task(_numbers(reader, counts, index)) for index, reader in enumerate(readers)]
-    while hub.user_connections("slow"):
+    while hub.find_user_connections("slow"):
         await hub.publish("g", b"%08d" % sent + b"x" * 4000, _TEXT)
         sent += 1
         assert sent * 4000 < 4 * MAX_BYTES, "the slow client was not given up"
@@ -89,17 +89,17 @@ async def _numbers(client: ClientConnection, counts: list[int], index: int) -> l
 async def test_too_many_small_messages_close_a_client(running: Running, plain_frame: WebPubSubServiceClient) -> None:
     """A client with over ten thousand queued messages is closed."""
     slow = await slow_client(running, plain_frame, "g")
-    hub = running.service.hub("plain")
+    hub = running.service.get_or_create_hub("plain")
     # Large ones first, so that the network has no room left for the small ones.
     for _ in range(20):
         await hub.publish("g", b"x" * 100_000, _TEXT)
-    (connection,) = hub.user_connections("slow")
+    (connection,) = hub.find_user_connections("slow")
     for _ in range(MAX_MESSAGES - 100):
         await hub.publish("g", b"y", _TEXT)
-    assert hub.user_connections("slow")
+    assert hub.find_user_connections("slow")
     for _ in range(200):
         await hub.publish("g", b"y", _TEXT)
-    await until(lambda: not hub.user_connections("slow"))
+    await until(lambda: not hub.find_user_connections("slow"))
     assert connection.close_reason == "the client is too slow"
     slow.socket.close()
 
@@ -107,7 +107,7 @@ async def test_too_many_small_messages_close_a_client(running: Running, plain_fr
 async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame: WebPubSubServiceClient) -> None:
     """Paced messages of four times the limit arrive when the client reads."""
     slow = await slow_client(running, plain_frame)
-    (connection,) = running.service.hub("plain").user_connections("slow")
+    (connection,) = running.service.get_or_create_hub("plain").find_user_connections("slow")
     part, count = b"z" * 500_000, 4 * MAX_BYTES // 500_000
 
     async def send() -> None:
@@ -127,7 +127,7 @@ async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame:
 async def test_a_paced_sender_stops_after_a_disconnect(running: Running, plain_frame: WebPubSubServiceClient) -> None:
     """A paced sender stops waiting when the client disconnects."""
     slow = await slow_client(running, plain_frame)
-    (connection,) = running.service.hub("plain").user_connections("slow")
+    (connection,) = running.service.get_or_create_hub("plain").find_user_connections("slow")
 
     async def send() -> None:
         while True:
@@ -147,7 +147,7 @@ async def test_the_end_of_the_server_does_not_wait_for_a_slow_reader(
     reader = await join("h")
     slow = await slow_client(running, plain_frame, "g")
     for _ in range(20):
-        await running.service.hub("plain").publish("g", b"x" * 100_000, _TEXT)
+        await running.service.get_or_create_hub("plain").publish("g", b"x" * 100_000, _TEXT)
     running.server.should_exit = True
     with pytest.raises(ConnectionClosed) as closed:
         await reader.recv()

@@ -160,7 +160,6 @@ def test_arg_max_returns_one_row(endpoint: Endpoint) -> None:
         "datatable(x:long)[1] | summarize (a, b) = sum(x)",
         "datatable(x:long)[1] | summarize (a, b, c) = arg_max(x, x)",
         "datatable(x:long)[1] | summarize arg_max(x, y = x)",
-        "datatable(x:long)[1] | summarize hll(x)",
         "datatable(x:long)[1] | summarize n = count() by (a, b) = x",
     ],
 )

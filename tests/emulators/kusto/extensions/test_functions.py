@@ -26,6 +26,37 @@ ROWS: list[tuple[str, list[Any]]] = [
     ("let f=(n:long) { print y = n * 2 }; let v = toscalar(f(4)); print v", [8]),
     ("let f = (a:long, b:long) { a - b }; print f(b=1, a=3)", [2]),
     ("let f = (T:(x:long)) { T | where x > 1 }; datatable(x:long)[1,2,3] | invoke f() | count", [2]),
+    (
+        (
+            "let f = (t:(*), n:long) { let s = toscalar(t | summarize sum(a)); let u = t | where a > n; "
+            "u | extend share = 10 * a / s }; range a from 1 to 4 step 1 | where a != 3 | invoke f(2) | extend b = 1"
+        ),
+        [4, 5, 1],
+    ),
+    (
+        (
+            "let f = (t:(*)) { let u = t | count; t | project v = a | union (u | project v = Count) }; let g = (t:(*), "
+            "k:long) { let m = toscalar(t | summarize max(v)); t | where v < m * k }; range a from 1 to 3 step 1 "
+            "| invoke f() | invoke g(2) | summarize sum(v)"
+        ),
+        [9],
+    ),
+    ("let f = (t:(*)) { let k = 1; t | where a > k }; let T = range a from 1 to 3 step 1; f(T) | count", [2]),
+    ("let f = (t:(*)) { let k = 1; t | where a > k }; let T = range a from 1 to 3 step 1; T | invoke f() | count", [2]),
+    (
+        (
+            "let f = (n:long) { range a from 1 to n step 1 }; let T = range a from 1 to 3 step 1; "
+            "let m = toscalar(T | summarize max(a)); f(m) | count"
+        ),
+        [3],
+    ),
+    (
+        (
+            "let f = (t:(*), c:string) { t | extend v = column_ifexists(c, 0) | summarize s = sum(v) }; "
+            "range a from 1 to 3 step 1 | invoke f('a')"
+        ),
+        [6],
+    ),
 ]
 
 

@@ -14,7 +14,11 @@ REALS = "datatable(v:real)[1.0, real(nan), real(null), real(+inf), real(-inf), 2
     [
         ("sort by v desc", ["Infinity", 2.0, 1.0, "-Infinity", "NaN", None]),
         ("sort by v asc", [None, "NaN", "-Infinity", 1.0, 2.0, "Infinity"]),
-        ("sort by v desc nulls first", [None, "Infinity", 2.0, 1.0, "-Infinity", "NaN"]),
+        ("sort by v desc nulls first", [None, "NaN", "Infinity", 2.0, 1.0, "-Infinity"]),
+        ("sort by v asc nulls last", ["-Infinity", 1.0, 2.0, "Infinity", "NaN", None]),
+        ("sort by v asc nulls first", [None, "NaN", "-Infinity", 1.0, 2.0, "Infinity"]),
+        ("sort by v desc nulls last", ["Infinity", 2.0, 1.0, "-Infinity", "NaN", None]),
+        ("top 2 by v asc nulls last", ["-Infinity", 1.0]),
         ("top 2 by v", ["Infinity", 2.0]),
         ("top 3 by v asc", [None, "NaN", "-Infinity"]),
         ("extend g = 1 | partition hint.strategy=native by g (top 2 by v) | project v", ["Infinity", 2.0]),
@@ -23,8 +27,8 @@ REALS = "datatable(v:real)[1.0, real(nan), real(null), real(+inf), real(-inf), 2
         ("where isnan(v) or v < 9 | summarize v = maxif(v, true)", [2.0]),
     ],
 )
-def test_nan_is_sorted_below_every_number(endpoint: Endpoint, operator: str, values: list[Any]) -> None:
-    """NaN is between null and -inf in sorts and in aggregates that find the largest value."""
+def test_nan_is_sorted_next_to_null(endpoint: Endpoint, operator: str, values: list[Any]) -> None:
+    """NaN is next to null in sorts, and below every number in aggregates that find the largest value."""
     assert endpoint.rows(f"{REALS} | {operator}") == [[value] for value in values]
 
 

@@ -51,6 +51,26 @@ CASES: list[tuple[str, list[list[Any]]]] = [
         ),
         [[1, 4], [2, 7]],
     ),
+    (
+        (
+            f'{EVENTS}[0m, "A", 1m, "Start", 2m, "B", 3m, "D", 4m, "Stop", 6m, "C", 8m, "Start", 9m, "Start", 11m, '
+            '"E", 12m, "Stop"] | sort by Ts asc | scan with_match_id=id with (step s1 output=last: Event == "Start"; '
+            'step s2 output=last: Event != "Start" and Event != "Stop" and Ts - s1.Ts <= 5m; step s3 output=last: '
+            'Event == "Stop" and Ts - s1.Ts <= 5m;) | project Event, id'
+        ),
+        [["Start", 0], ["D", 0], ["Stop", 0], ["Start", 1], ["E", 1], ["Stop", 1]],
+    ),
+    (
+        "range x from 1 to 6 step 1 | scan declare (n:long=0) with (step s1 output=last: x > 2 => n = s1.n + 1;)",
+        [[6, 4]],
+    ),
+    (
+        (
+            "range x from 1 to 6 step 1 | extend k = x % 2 | partition hint.strategy=native by k (sort by x asc | scan "
+            "with (step s1 output=last: true;)) | sort by x asc"
+        ),
+        [[5, 1], [6, 0]],
+    ),
     ("let k = 2; range x from 1 to 4 step 1 | scan with (step s1: x > k;)", [[3], [4]]),
     ("range x from 1 to 0 step 1 | scan with (step s1: true;)", []),
 ]
@@ -66,7 +86,7 @@ def test_documented_examples(endpoint: Endpoint, query: str, rows: list[list[Any
     ("query", "code"),
     [
         ("datatable(x:long)[1] | scan with (step s: true;)", "serialized"),
-        ("range x from 1 to 3 step 1 | scan with (step s output=last: true;)", "EMB0001"),
+        ("range x from 1 to 3 step 1 | scan with (step s output=first: true;)", "could not be parsed"),
         ("range x from 1 to 3 step 1 | scan declare (x:long) with (step s: true;)", "EMB0001"),
         ("range x from 1 to 3 step 1 | scan with (step s: y > 1;)", "SEM0100"),
         ("range x from 1 to 3 step 1 | scan with (step s: true => d = x;)", "SEM0100"),

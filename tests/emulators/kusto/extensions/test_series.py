@@ -40,7 +40,13 @@ def value(endpoint: Endpoint, expression: str) -> Any:
         ("series_pearson_correlation(dynamic([1,2,3,4,5]), dynamic([2,4,6,8,10]))", 1.0),
         ("round(series_magnitude(dynamic([1,2,3,4])), 9)", 5.477225575),
         ("series_sum(dynamic([1,2,3]))", 6.0),
-        ("series_add(dynamic({}), 1)", None),
+        ("round(series_cosine_similarity(dynamic([0.1,0.2,0.1,0.2]), dynamic([1,2,3,4])), 9)", 0.923760431),
+        ("round(series_cosine_similarity(dynamic([1,2,3]), dynamic([1,2])), 9)", 1.0),
+        ("round(series_cosine_similarity(dynamic([1,'a',2]), dynamic([1,2,2])), 9)", 1.0),
+        ("series_cosine_similarity(dynamic([]), dynamic([1,2]))", None),
+        ("series_cosine_similarity(dynamic([3,4]), dynamic([3,4]), 5, 5)", 1.0),
+        ("series_cosine_similarity(dynamic([3,4]), dynamic([3,4]), 10)", 0.5),
+        ("series_add(parse_json('{}'), 1)", None),
     ],
 )
 def test_functions_compute_each_element(endpoint: Endpoint, expression: str, expected: Any) -> None:
@@ -55,6 +61,7 @@ def test_functions_compute_each_element(endpoint: Endpoint, expression: str, exp
         (f"series_fill_backward({GAPS})", [111, 111, 36, 36, 41, 16, 16, 16, 61, 33, None, None]),
         (f"series_fill_const({GAPS}, -1)", [-1, 111, -1, 36, 41, -1, -1, 16, 61, 33, -1, -1]),
         ("series_fill_const(dynamic([0, 5, null]), 7, 0)", [7, 5, None]),
+        ("series_fill_const(dynamic([0, 5, null]))", [0, 5, 0]),
         (f"series_fill_linear({GAPS})", [111, 111, 73, 36, 41, 32, 24, 16, 61, 33, 33, 33]),
         (
             f"series_fill_linear({REAL_GAPS}, double(null), false)",
@@ -129,27 +136,15 @@ def test_decomposition_into_season_and_trend(endpoint: Endpoint) -> None:
     assert endpoint.rows(flat) == [[pytest.approx([1.0, 2.0, 3.0]), [0.0] * 3, pytest.approx([0.0] * 3, abs=1e-12)]]
 
 
-@pytest.mark.parametrize(
-    ("expression", "named"),
-    [
-        ("series_outliers(dynamic([1]))", "series_outliers()"),
-        ("series_decompose_anomalies(dynamic([1]))", "series_decompose_anomalies()"),
-        ("series_periods_detect(dynamic([1]), 1, 2, 1)", "series_periods_detect()"),
-        ("series_fit_2lines_dynamic(dynamic([1]))", "series_fit_2lines_dynamic()"),
-        ("tolong(series_stats(dynamic([1])))", "series_stats()"),
-        ("series_fit_line(dynamic([1]))", "series_fit_line() without names"),
-    ],
-)
-def test_unsupported_series_functions_are_rejected(endpoint: Endpoint, expression: str, named: str) -> None:
-    """The error about an unsupported series function names the function."""
-    assert f"'{named}" in str(endpoint.error(f"print x0 = 1 | extend {expression}"))
+def test_several_results_are_no_scalar(endpoint: Endpoint) -> None:
+    """The error about a function with several results inside an expression names the function."""
+    assert "'series_stats()" in str(endpoint.error("print x0 = 1 | extend tolong(series_stats(dynamic([1])))"))
 
 
-@pytest.mark.parametrize("expression", ["series_decompose(x)", "series_decompose(x, -1)", "series_decompose(x, x0)"])
-def test_detection_of_the_period_is_not_supported(endpoint: Endpoint, expression: str) -> None:
-    """A decomposition without a period is an error."""
-    error = endpoint.error(f"print x = dynamic([1,2,3]), x0 = 1 | extend {expression}")
-    assert "series_decompose() with detected seasonality" in str(error)
+def test_columns_of_an_expression_have_an_empty_argument_name(endpoint: Endpoint) -> None:
+    """Without names, the columns of a function of an expression have two underscores instead of a column name."""
+    table = endpoint.table("print x = 1 | project series_stats(dynamic([1]))")
+    assert [each.column_name for each in table.columns][:2] == ["series_stats__min", "series_stats__min_idx"]
 
 
 def test_inexact_integers_are_errors(endpoint: Endpoint) -> None:

@@ -158,11 +158,6 @@ def test_search_returns_the_table_name(endpoint: Endpoint) -> None:
         (f"{BAGS} | extend n = 1 | evaluate bag_unpack(d)", "already exists"),
         (f"{SALES} | take 1 | search 'a'", "EMB0001"),
         ("search in (duckdb_tables) 'a'", "Failed to resolve"),
-        ("range x from 1 to 2 step 1 | as Rows | union (Rows)", "EMB0001"),
-        (
-            "print s = 'a' | parse-kv s as (a:string) with (pair_delimiter=' ', kv_delimiter='=', greedy=true)",
-            "EMB0001",
-        ),
         ("range x from 1 to 2000 step 1 | evaluate pivot(x)", "limit"),
         (f"{BAGS} | mv-apply d on (evaluate bag_unpack(d))", "EMB0001"),
         (

@@ -1,4 +1,4 @@
-"""Sources ``range`` and ``union``."""
+"""Source ``range``."""
 
 from typing import Any
 
@@ -19,6 +19,17 @@ from tests.emulators.kusto.endpoints import Endpoint
             "datetime(2024-01-01) to datetime(2024-01-02) step 12h",
             "datetime",
             ["2024-01-01T00:00:00.000000Z", "2024-01-01T12:00:00.000000Z", "2024-01-02T00:00:00.000000Z"],
+        ),
+        ("bin(1h, 30m) to 2h step 30m", "timespan", ["01:00:00", "01:30:00", "02:00:00"]),
+        (
+            "bin(datetime(2024-01-01), 1d) - 12h to bin(datetime(2024-01-01), 1d) step 12h",
+            "datetime",
+            ["2023-12-31T12:00:00.000000Z", "2024-01-01T00:00:00.000000Z"],
+        ),
+        (
+            "toscalar(print datetime(2024-01-01)) to toscalar(print datetime(2024-01-01)) step 12h",
+            "datetime",
+            ["2024-01-01T00:00:00.000000Z"],
         ),
         ("n to 3 * n step n", "long", [2, 4, 6]),
     ],
@@ -45,26 +56,3 @@ def test_range(endpoint: Endpoint, bounds: str, kind: str, values: list[Any]) ->
 def test_invalid_ranges(endpoint: Endpoint, bounds: str) -> None:
     """A step of zero, too many rows and mixed types are errors."""
     assert "EMB0001" in str(endpoint.error(f"range x from {bounds} | count"))
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        'datatable(a:long)[1] | union (datatable(a:string)["x"])',
-        "union (datatable(a:long)[1]), (datatable(a:real)[1.5])",
-        "union (Telemetry | project Number), (print Number = 1.5)",
-    ],
-)
-def test_union_of_different_types_is_not_supported(endpoint: Endpoint, query: str) -> None:
-    """Columns with the same name and different types are an error."""
-    assert "EMB0001" in str(endpoint.error(query))
-
-
-def test_union_of_equal_types(endpoint: Endpoint) -> None:
-    """Columns with the same name and type are combined."""
-    query = 'datatable(a:long)[1] | union (datatable(a:long)[2]) | union withsource=s (datatable(b:string)["x"])'
-    assert sorted(endpoint.rows(query), key=str) == [
-        ["union_arg0", 1, ""],
-        ["union_arg0", 2, ""],
-        ["union_arg1", None, "x"],
-    ]

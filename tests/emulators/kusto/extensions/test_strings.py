@@ -130,7 +130,6 @@ def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> N
     [
         "print indexof('a', 'b', 0, 1, 2)",
         "print strrep('a', 5000)",
-        "print hash('x')",
     ],
 )
 def test_unsupported_calls_are_rejected(endpoint: Endpoint, text: str) -> None:

@@ -91,7 +91,7 @@ async def test_unsigned_request_is_refused(server: CosmosServer) -> None:
 async def test_signature_covers_the_resource(server: CosmosServer, client: CosmosClient) -> None:
     """The signature of one resource is invalid for another."""
     await client.create_database("plant")
-    headers = dict(server.requests.for_operation("create_database")[0].request.headers)
+    headers = dict(server.requests.find_by_operation("create_database")[0].request.headers)
     async with httpx.AsyncClient() as plain:
         kept = {name: headers[name] for name in ("authorization", "x-ms-date", "x-ms-version")}
         assert (
@@ -103,7 +103,7 @@ async def test_signature_covers_the_resource(server: CosmosServer, client: Cosmo
 async def test_stale_date_is_refused(server: CosmosServer, client: CosmosClient) -> None:
     """A signature is valid for 15 minutes."""
     await client.create_database("plant")
-    headers = dict(server.requests.for_operation("create_database")[0].request.headers)
+    headers = dict(server.requests.find_by_operation("create_database")[0].request.headers)
     headers["x-ms-date"] = "Mon, 01 Jan 2024 00:00:00 GMT"
     kept = {name: headers[name] for name in ("authorization", "x-ms-date")}
     async with httpx.AsyncClient() as plain:
@@ -154,7 +154,7 @@ async def test_session_tokens_come_back() -> None:
         container = await database.create_container("records", PartitionKey("/pk"))
         await container.create_item({"id": "a", "pk": "p"})
         await container.read_item("a", "p")
-        assert server.requests.for_operation("read_item")[0].request.header("x-ms-session-token") == "0:0#1"
+        assert server.requests.find_by_operation("read_item")[0].request.read_header("x-ms-session-token") == "0:0#1"
 
 
 async def test_slow_reads_are_hedged() -> None:
@@ -175,5 +175,5 @@ async def test_slow_reads_are_hedged() -> None:
         server.faults.add(slow)
         assert (await container.read_item("a", "p"))["id"] == "a"
         # The slow request is logged when it completes; the result is from the other one.
-        assert [exchange.fault for exchange in server.requests.for_operation("read_item")] == [None]
+        assert [exchange.fault for exchange in server.requests.find_by_operation("read_item")] == [None]
         assert slow.applied == 1

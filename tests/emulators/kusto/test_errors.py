@@ -38,7 +38,7 @@ NAMED = [
     ("range x from 1 to 5", "unexpected end of the query; expected 'step'", "1:20"),
 ]
 ILL_TYPED = [
-    ("Telemetry | where Timestamp > ago(1)", "operator '-' does not accept operands of types (datetime, long)"),
+    ("Telemetry | where Timestamp > ago(1)", "ago(): the function does not accept arguments of the types (long)"),
     ("Telemetry | where DeviceId > 5", "Cannot compare values of types string and long"),
     ("Telemetry | summarize sum(DeviceId)", "sum(): an argument has a type that the function does not accept"),
     ("Telemetry | where Number = 1", "a predicate of type bool is expected, not long"),

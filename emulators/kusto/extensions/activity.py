@@ -1,0 +1,206 @@
+"""Plugins of ``evaluate`` that count the events and the distinct ids in windows of a timeline.
+
+A window without events has no row. Distinct counts are exact, where Data Explorer estimates them.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from duckdb_kql import ir
+
+from emulators.kusto.errors import unsupported_error
+from emulators.kusto.extensions.plugins import Plugin, add_plugin
+from emulators.kusto.extensions.sql import quote_name
+from emulators.kusto.extensions.timeline_plugins import TimelinePlugin, parse_arguments
+from emulators.kusto.extensions.tree import get_source_position
+from emulators.kusto.extensions.window_plan import find_free_prefix
+
+SUPPORTED: tuple[str, ...] = (
+    "evaluate sliding_window_counts",
+    "evaluate activity_counts_metrics",
+    "evaluate activity_metrics",
+    "evaluate activity_engagement",
+    "evaluate active_users_count",
+    "evaluate session_count",
+)
+
+macros: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ActivityPlugin(TimelinePlugin):
+    """Plugin whose result has a row for each window and combination of dimensions."""
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Render the plugin as SQL that yields a row for each window, in the order of the timeline."""
+        self.check_columns(cols)
+        prefix = find_free_prefix([*cols, *self.infer_columns(cols)])
+        return _PLUGINS[self.plugin].render(self, prev, prefix)
+
+    def infer_columns(self, cols: list[str]) -> list[str]:
+        """Return the timeline column, the dimensions and the results."""
+        del cols
+        return [self.columns[1], *self.dimensions, *_PLUGINS[self.plugin].results]
+
+    def render_bounds(self, prev: str) -> tuple[str, str, list[str]]:
+        """Return SQL of the start and the end of the analysis, and of the other constants."""
+        constants = self.render_constants()
+        if len(constants) == max(_PLUGINS[self.plugin].constants):
+            return constants[0], constants[1], constants[2:]
+        time, size = quote_name(self.columns[1]), constants[0]
+        first = f"kql_axis((SELECT min({time}) FROM {prev}))"  # noqa: S608  quoted names
+        begin = f"make_timestamp(CAST(floor({first} / kql_axis({size})) * kql_axis({size}) AS BIGINT))"
+        return begin, f"(SELECT max({time}) FROM {prev})", constants  # noqa: S608
+
+    def render_events(self, prev: str, p: str, bounds: tuple[str, str], size: str) -> str:
+        """Return SQL that yields the events between two bounds, grouped by window, id and dimensions."""
+        name, time = map(quote_name, self.columns)
+        return (
+            f"(SELECT {self.render_window(bounds[0], size)} AS {p}w, {name} AS {p}i{self.render_dimensions()}, "  # noqa: S608
+            f"count(*) AS {p}n FROM {prev} WHERE {time} BETWEEN {bounds[0]} AND {bounds[1]} GROUP BY ALL)"
+        )
+
+    def render_result(self, begin: str, size: str, p: str, values: Sequence[str], source: str) -> str:
+        """Return SQL that yields the begin of each window, the dimensions and the results."""
+        time, *names = map(quote_name, [self.columns[1], *_PLUGINS[self.plugin].results])
+        results = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
+        return (
+            f"SELECT {begin} + {size} * {p}w AS {time}{self.render_dimensions()}, {results} FROM {source} "  # noqa: S608
+            f"ORDER BY {p}w"
+        )
+
+
+def _render_sliding_counts(op: ActivityPlugin, prev: str, p: str) -> str:
+    begin, end, (lookback, size) = op.render_bounds(prev)
+    counted = _render_lookback(op, prev, p, (begin, end), (lookback, size))
+    counts = f"CAST(sum({p}n) AS BIGINT) AS {p}c, count(DISTINCT {p}i) AS {p}d"
+    grouped = f"(SELECT {p}w{op.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
+    return op.render_result(begin, size, p, [f"{p}c", f"{p}d"], grouped)
+
+
+def _render_lookback(op: ActivityPlugin, prev: str, p: str, bounds: tuple[str, str], sizes: tuple[str, str]) -> str:
+    """Return SQL that yields each group of events once for every window whose lookback period contains it."""
+    (begin, end), (lookback, size) = bounds, sizes
+    events = op.render_events(prev, p, (f"({begin} - {lookback})", end), size).replace(
+        op.render_window(f"({begin} - {lookback})", size), op.render_window(begin, size)
+    )
+    width = f"greatest(1, CAST(floor(kql_axis({lookback}) / kql_axis({size})) AS BIGINT))"
+    last = f"CAST(floor((kql_axis({end}) - kql_axis({begin})) / kql_axis({size})) AS BIGINT)"
+    windows = f"unnest(generate_series(greatest({p}w, 0), least({p}w + {width} - 1, {last})))"
+    return f"(SELECT * EXCLUDE ({p}w), {p}w AS {p}o, {windows} AS {p}w FROM {events})"  # noqa: S608
+
+
+def _render_counts_metrics(op: ActivityPlugin, prev: str, p: str) -> str:
+    begin, end, (size,) = op.render_bounds(prev)
+    dimensions = op.render_dimensions()
+    events = op.render_events(prev, p, (begin, end), size)
+    first = f"min({p}w) OVER (PARTITION BY {p}i{dimensions}) AS {p}f"
+    counts = f"CAST(sum({p}n) AS BIGINT) AS {p}c, count(*) AS {p}d, count(*) FILTER (WHERE {p}w = {p}f) AS {p}x"
+    grouped = f"SELECT {p}w{dimensions}, {counts} FROM (SELECT *, {first} FROM {events}) GROUP BY ALL"  # noqa: S608
+    partition = f"PARTITION BY {dimensions.removeprefix(', ')} " if dimensions else ""
+    total = f"CAST(sum({p}x) OVER ({partition}ORDER BY {p}w) AS BIGINT) AS {p}t"
+    source = f"(SELECT *, {total} FROM ({grouped}))"  # noqa: S608
+    return op.render_result(begin, size, p, [f"{p}c", f"{p}d", f"{p}x", f"{p}t"], source)
+
+
+def _render_metrics(op: ActivityPlugin, prev: str, p: str) -> str:
+    begin, end, (size,) = op.render_bounds(prev)
+    dimensions = op.render_dimensions()
+    events = op.render_events(prev, p, (begin, end), size)
+    returned = f"coalesce(lag({p}w) OVER (PARTITION BY {p}i{dimensions} ORDER BY {p}w) = {p}w - 1, false) AS {p}r"
+    counts = f"count(*) AS {p}c, count(*) FILTER (WHERE {p}r) AS {p}k"
+    grouped = f"SELECT {p}w{dimensions}, {counts} FROM (SELECT *, {returned} FROM {events}) GROUP BY ALL"  # noqa: S608
+    partition = f"PARTITION BY {dimensions.removeprefix(', ')} " if dimensions else ""
+    over = f"OVER ({partition}ORDER BY {p}w)"
+    before = f"CASE WHEN lag({p}w) {over} = {p}w - 1 THEN lag({p}c) {over} END AS {p}b"
+    source = f"(SELECT *, {before} FROM ({grouped}))"  # noqa: S608
+    # Without events in the window before, the rates are 0 / 0.
+    rate = f"coalesce({{0}} / CAST({p}b AS DOUBLE), CAST('NaN' AS DOUBLE))"
+    values = [f"{p}c", f"{p}c - {p}k", rate.format(f"{p}k"), rate.format(f"({p}b - {p}k)")]
+    return op.render_result(begin, size, p, values, source)
+
+
+def _render_engagement(op: ActivityPlugin, prev: str, p: str) -> str:
+    begin, end, (inner, outer) = op.render_bounds(prev)
+    counted = _render_lookback(op, prev, p, (begin, end), (outer, inner))
+    counts = f"count(DISTINCT {p}i) FILTER (WHERE {p}o = {p}w) AS {p}c, count(DISTINCT {p}i) AS {p}d"
+    grouped = f"(SELECT {p}w{op.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
+    return op.render_result(begin, inner, p, [f"{p}c", f"{p}d", f"{p}c / CAST({p}d AS DOUBLE)"], grouped)
+
+
+def _render_active_users(op: ActivityPlugin, prev: str, p: str) -> str:
+    """Return SQL for the ids with enough distinct periods before and at an event; the lookback excludes its start."""
+    begin, end, (lookback, period, least, size) = op.render_bounds(prev)
+    dimensions = op.render_dimensions()
+    name, time = map(quote_name, op.columns)
+    rows = (
+        f"(SELECT {op.render_window(begin, size)} AS {p}w, {op.render_window(begin, period)} AS {p}p, "  # noqa: S608
+        f"kql_axis({time}) AS {p}x, {time} >= {begin} AS {p}v, {name} AS {p}i{dimensions} FROM {prev} "
+        f"WHERE {time} > {begin} - {lookback} AND {time} <= {end})"
+    )
+    window = f"PARTITION BY {p}i{dimensions} ORDER BY {p}x RANGE BETWEEN (kql_axis({lookback}) - 0.5) PRECEDING"
+    periods = f"count(DISTINCT {p}p) OVER ({window} AND CURRENT ROW) AS {p}a"
+    active = f"(SELECT *, {periods} FROM {rows})"  # noqa: S608
+    grouped = (
+        f"(SELECT {p}w{dimensions}, count(DISTINCT {p}i) AS {p}c FROM {active} "  # noqa: S608
+        f"WHERE {p}v AND {p}a >= {least} GROUP BY ALL)"
+    )
+    return op.render_result(begin, size, p, [f"{p}c"], grouped)
+
+
+def _render_sessions(op: ActivityPlugin, prev: str, p: str) -> str:
+    """Return SQL for the sessions with an event in a window; a pause longer than the lookback ends a session."""
+    begin, end, (size, lookback) = op.render_bounds(prev)
+    dimensions = op.render_dimensions()
+    name, time = map(quote_name, op.columns)
+    over = f"OVER (PARTITION BY {p}i{dimensions} ORDER BY {p}x)"
+    rows = (
+        f"(SELECT {op.render_window(begin, size)} AS {p}w, kql_axis({time}) AS {p}x, {name} AS {p}i{dimensions} "  # noqa: S608
+        f"FROM {prev} WHERE {time} BETWEEN {begin} AND {end})"
+    )
+    starts = f"coalesce({p}x - lag({p}x) {over} > kql_axis({lookback}), true) AS {p}s"
+    started = f"(SELECT *, {starts} FROM {rows})"  # noqa: S608
+    numbered = f"(SELECT *, count(*) FILTER (WHERE {p}s) {over} AS {p}q FROM {started})"  # noqa: S608
+    grouped = f"(SELECT {p}w{dimensions}, count(DISTINCT ({p}i, {p}q)) AS {p}c FROM {numbered} GROUP BY ALL)"  # noqa: S608
+    return op.render_result(begin, size, p, [f"{p}c"], grouped)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Definition:
+    """Accepted numbers of constants, names of the results, and the function that renders the SQL of a plugin."""
+
+    constants: tuple[int, ...]
+    results: tuple[str, ...]
+    render: Callable[[ActivityPlugin, str, str], str]
+
+
+_PLUGINS = {
+    "sliding_window_counts": _Definition((4,), ("Count", "Dcount"), _render_sliding_counts),
+    "activity_counts_metrics": _Definition(
+        (3,), ("count", "dcount", "new_dcount", "aggregated_dcount"), _render_counts_metrics
+    ),
+    "activity_metrics": _Definition(
+        (1, 3), ("dcount_values", "dcount_newvalues", "retention_rate", "churn_rate"), _render_metrics
+    ),
+    "activity_engagement": _Definition(
+        (2, 4), ("dcount_activities_inner", "dcount_activities_outer", "activity_ratio"), _render_engagement
+    ),
+    "active_users_count": _Definition((6,), ("dcount",), _render_active_users),
+    "session_count": _Definition((4,), ("count_sessions",), _render_sessions),
+}
+
+
+def install() -> None:
+    """Add the plugins to the operator ``evaluate``."""
+    for name in _PLUGINS:
+        add_plugin(name, _build_parser(name))
+
+
+def _build_parser(name: str) -> Plugin:
+    def parse_plugin(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+        if clause is not None:
+            raise unsupported_error(f"evaluate {name} with an output schema", position=get_source_position(node))
+        return ActivityPlugin(**parse_arguments(name, node, arguments, 2, _PLUGINS[name].constants))
+
+    return parse_plugin

@@ -1,0 +1,124 @@
+"""KQL functions whose result depends on the cluster, the caller or the table instead of on values.
+
+The engine has one database, no principals and no ingestion times; the functions return what Data Explorer returns in
+such a case. Functions over expressions that need no function in Python are here, too.
+"""
+
+from duckdb_kql import ir
+
+from emulators.kusto.errors import semantic_error
+from emulators.kusto.extensions.known_types import infer_type
+from emulators.kusto.extensions.registry import (
+    ANY_NUMBER,
+    add_bound_function,
+    add_custom_function,
+    add_template_function,
+)
+from emulators.kusto.extensions.sql import bind_once, render_expression
+from emulators.kusto.extensions.type_guards import render_error
+
+SUPPORTED: tuple[str, ...] = (
+    "around",
+    "assert",
+    "current_cluster_endpoint",
+    "current_database",
+    "current_principal (the empty string)",
+    "current_principal_details (an empty bag)",
+    "current_principal_is_member_of (false)",
+    "cursor_current (the empty string)",
+    "estimate_data_size",
+    "extent_id (an empty guid)",
+    "extent_tags (an empty array)",
+    "indexof_regex",
+    "ingestion_time (null)",
+    "isutf8",
+)
+_NO_GUID = "CAST('00000000-0000-0000-0000-000000000000' AS UUID)"
+_INDEX_OF_REGEX = range(2, 6)
+
+macros: tuple[str, ...] = (
+    # The size of a value in bytes, by its type.
+    (
+        "CREATE OR REPLACE MACRO kql_data_size(v) AS CASE WHEN v IS NULL THEN 0 WHEN typeof(v) IN ('VARCHAR', 'JSON') "
+        "THEN strlen(CAST(v AS VARCHAR)) WHEN typeof(v) = 'BOOLEAN' THEN 1 WHEN typeof(v) = 'INTEGER' THEN 4 "
+        "WHEN typeof(v) IN ('UUID') OR typeof(v) LIKE 'DECIMAL%' THEN 16 ELSE 8 END"
+    ),
+    # The index of a match is the length of all before it: the pieces between the matches, and the earlier matches.
+    (
+        "CREATE OR REPLACE MACRO kql_match_index(t, r, n) AS list_transform("
+        "[struct_pack(p := string_split_regex(t, r), m := regexp_extract_all(t, r))], "
+        "lambda _x: CASE WHEN n < 1 OR len(_x.m) < n THEN -1 ELSE "
+        "list_sum(list_transform(_x.p[1:n], lambda _e: length(_e))) + "
+        "coalesce(list_sum(list_transform(_x.m[1:n - 1], lambda _e: length(_e))), 0) END)[1]"
+    ),
+)
+
+
+def install() -> None:
+    """Add the functions to the KQL translator library."""
+    constants = {
+        "current_cluster_endpoint": "'localhost'",
+        "current_database": "'Telemetry'",
+        "current_principal": "''",
+        "current_principal_details": "CAST('{{}}' AS JSON)",
+        "cursor_current": "''",
+        "extent_id": _NO_GUID,
+        "extent_tags": "CAST('[]' AS JSON)",
+        "ingestion_time": "CAST(NULL AS TIMESTAMP)",
+    }
+    for name, sql in constants.items():
+        add_template_function(name, sql, 0)
+    add_custom_function("current_principal_is_member_of", ANY_NUMBER, lambda _: "false")
+    add_bound_function(
+        "around", (3,), lambda value, center, delta: f"({value} BETWEEN {center} - {delta} AND {center} + {delta})"
+    )
+    add_template_function("isutf8", "({0} IS NOT NULL)", 1)
+    add_custom_function("assert", (2,), _render_assert)
+    add_custom_function("estimate_data_size", ANY_NUMBER, _render_data_size)
+    add_custom_function("indexof_regex", _INDEX_OF_REGEX, _render_index_of_regex)
+
+
+def _render_assert(call: ir.FunctionCall) -> str:
+    message = call.args[1]
+    if isinstance(message, ir.LetRef):
+        message = message.value
+    if not isinstance(message, ir.Literal) or not isinstance(message.value, str):
+        raise semantic_error("assert(): the message must be a constant string", inner="SEM0219")
+    if infer_type(call.args[0]) not in (None, "bool"):
+        raise semantic_error("assert(): the condition must be of type bool", inner="SEM0219")
+    failure = render_error("SEM0001", f"assert() has failed with message: '{message.value[:200]}'")
+    return f"CASE WHEN {render_expression(call.args[0])} THEN true ELSE {failure} END"
+
+
+def _render_data_size(call: ir.FunctionCall) -> str:
+    if any(isinstance(arg, ir.Wildcard) for arg in call.args):
+        raise semantic_error("estimate_data_size(): the columns of the input are unknown", inner="SEM0219")
+    sizes = [bind_once([render_expression(arg)], lambda value: f"kql_data_size({value})") for arg in call.args]
+    return f"CAST({' + '.join(sizes)} AS BIGINT)"
+
+
+def _render_index_of_regex(call: ir.FunctionCall) -> str:
+    text, pattern, *rest = map(render_expression, call.args)
+    start, length, occurrence = [*rest, *("0", "-1", "1")[len(rest) :]]
+    bounds = [f"CAST({each} AS BIGINT)" for each in (start, length, occurrence)]
+    return bind_once([text, pattern, *bounds], _render_found_index)
+
+
+def _render_found_index(text: str, pattern: str, start: str, length: str, occurrence: str) -> str:
+    from_end = _render_match_index(text, pattern, f"(length({text}) + {start})", length, occurrence)
+    from_start = _render_match_index(text, pattern, start, length, occurrence)
+    return (
+        f"CASE WHEN {length} < -1 OR length({text}) + {start} < 0 THEN NULL "
+        f"WHEN {start} < 0 THEN {from_end} ELSE {from_start} END"
+    )
+
+
+def _render_match_index(text: str, pattern: str, start: str, length: str, occurrence: str) -> str:
+    part = (
+        f"CASE WHEN {length} < 0 THEN substr({text}, CAST({start} AS BIGINT) + 1) "
+        f"ELSE substr({text}, CAST({start} AS BIGINT) + 1, {length}) END"
+    )
+    return (
+        f"list_transform([kql_match_index({part}, {pattern}, {occurrence})], "
+        f"lambda _i: CASE WHEN _i < 0 THEN CAST(-1 AS BIGINT) ELSE CAST(_i + {start} AS BIGINT) END)[1]"
+    )

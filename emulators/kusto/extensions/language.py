@@ -1,0 +1,18 @@
+"""Functions and aggregates of KQL by Microsoft's language service, from the file ``language.json``."""
+
+import functools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+LANGUAGE = Path(__file__).parents[1] / "language.json"
+
+type Symbols = Mapping[str, Mapping[str, Any]]
+"""Description of each function by its name: ``signatures``, and ``naming`` of an unnamed column with its result."""
+
+
+@functools.cache
+def read_symbols(kind: str) -> Symbols:
+    """Return the functions of a kind: ``functions`` or ``aggregates``."""
+    return {symbol["name"]: symbol for symbol in json.loads(LANGUAGE.read_text(encoding="utf-8"))[kind]}

@@ -1,0 +1,162 @@
+"""KQL functions with several results, such as ``series_stats``.
+
+``(a, b) = f(x)`` names the results in ``extend``, ``project`` and ``print``. Without names the columns are
+``f_x_result``. ``extend`` and ``print`` add only the named columns, ``project`` adds all.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+from duckdb_kql import ir, lower
+from duckdb_kql.errors import KqlError
+from duckdb_kql.translate import naming
+
+from emulators.kusto.errors import unsupported_error
+from emulators.kusto.extensions.library import replace_attribute
+from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS
+
+_FUNCTIONS: dict[str, "_MultiResultFunction"] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class SeriesOutput:
+    """One output of a KQL function with several outputs.
+
+    Attributes:
+        name: end of the default column name, and name of the property in the object with all outputs.
+        conversion: KQL function that converts the property to a scalar; empty if the output remains dynamic.
+    """
+
+    name: str
+    conversion: str = ""
+
+
+type Reader = Callable[[tuple[ir.Expr, ...], SeriesOutput], ir.Expr]
+"""Function that returns an expression for one output, from the arguments of the call.
+
+The expressions of all outputs must contain the same call, which DuckDB then computes once.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class _MultiResultFunction:
+    outputs: tuple[SeriesOutput, ...]
+    arities: Collection[int]
+    read: Reader
+
+
+@dataclasses.dataclass(frozen=True)
+class SeriesOutputExpr(ir.NamedExpr):
+    """Output of a function call to which the query gives a name; ``last`` is the index of the last named output."""
+
+    call: ir.FunctionCall | None = None
+    last: int = -1
+
+
+def add_multi_result_function(
+    name: str, outputs: Sequence[SeriesOutput], arities: Collection[int], read: Reader
+) -> None:
+    """Add a KQL function with several outputs.
+
+    Args:
+        name: name of the function in KQL.
+        outputs: outputs of the function, in order.
+        arities: accepted numbers of arguments.
+        read: returns the expression for an output (see `read_property`).
+    """
+    _FUNCTIONS[name] = _MultiResultFunction(tuple(outputs), arities, read)
+    MULTI_RESULT_FUNCTIONS[name] = lambda named: list(_name_results(named, named.names))
+
+
+def read_property(bag: str) -> Reader:
+    """Return a reader of the properties of the JSON object that the KQL function ``bag`` returns."""
+
+    def read_output(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
+        value = ir.PathAccess(ir.FunctionCall(bag, arguments), (ir.PathStep(output.name),))
+        return ir.FunctionCall(output.conversion, (value,)) if output.conversion else value
+
+    return read_output
+
+
+def install_multi_results() -> None:
+    """Make ``extend``, ``project`` and ``print`` create a column for each output of a function with several."""
+    replace_attribute(lower, "_lower_operator", _patch_lower_operator)
+    replace_attribute(lower, "_lower_source", _patch_lower_source)
+
+
+def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def lower_operator(node: Any) -> Any:
+        op = default(node)
+        if isinstance(op, ir.Extend | ir.Project):
+            every = isinstance(op, ir.Project)
+            return dataclasses.replace(op, expressions=tuple(_expand_calls(op.expressions, every=every)))
+        return op
+
+    return lower_operator
+
+
+def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
+    def lower_source(node: Any) -> ir.Source:
+        source = default(node)
+        if isinstance(source, ir.PrintSource):
+            return dataclasses.replace(source, expressions=tuple(_expand_calls(source.expressions, every=False)))
+        return source
+
+    return lower_source
+
+
+def _expand_calls(expressions: Sequence[ir.NamedExpr], *, every: bool) -> Iterator[ir.NamedExpr]:
+    for named in expressions:
+        call = named.expr
+        if isinstance(call, ir.FunctionCall) and call.name.lower() in _FUNCTIONS:
+            names = (named.name,) if named.name else ()
+            yield from _add_unnamed_results(_name_results(named, names), every=every or not names, call=call)
+        elif isinstance(named, SeriesOutputExpr):
+            yield from _add_unnamed_results(iter([named]), every=every and named.last >= 0, call=named.call)
+        else:
+            yield named
+
+
+def _add_unnamed_results(
+    named: Iterator["SeriesOutputExpr"], *, every: bool, call: ir.FunctionCall | None
+) -> Iterator[ir.NamedExpr]:
+    last = -1
+    for each in named:
+        last = each.last
+        yield ir.NamedExpr(each.expr, each.name)
+    if not every or call is None:
+        return
+    function = _find_function(call)
+    for output in function.outputs[last + 1 :]:
+        name = f"{call.name}_{_find_argument_name(call)}_{output.name}"
+        yield ir.NamedExpr(function.read(call.args, output), name)
+
+
+def _find_argument_name(call: ir.FunctionCall) -> str:
+    """Return the name that a column with the first argument of a call would have; empty if it would have none."""
+    try:
+        return (naming.expression_name(call.args[0]) or "") if call.args else ""
+    except KqlError:
+        return ""  # Data Explorer gives such a column a random name
+
+
+def _name_results(named: ir.NamedExpr, names: Sequence[str]) -> Iterator[SeriesOutputExpr]:
+    """Yield an expression for each name and its output; the last expression also has the index of its output."""
+    call = named.expr
+    assert isinstance(call, ir.FunctionCall)  # noqa: S101  the callers check it
+    function = _find_function(call)
+    if len(names) > len(function.outputs):
+        raise unsupported_error(
+            "a list of names on the left of =", f"{call.name}() has {len(function.outputs)} results"
+        )
+    for index, (name, output) in enumerate(zip(names, function.outputs, strict=False)):
+        last = index if index + 1 == len(names) else -1
+        yield SeriesOutputExpr(function.read(call.args, output), name, call, last)
+
+
+def _find_function(call: ir.FunctionCall) -> _MultiResultFunction:
+    function = _FUNCTIONS[call.name.lower()]
+    if len(call.args) not in function.arities:
+        raise unsupported_error(f"{call.name}() with {len(call.args)} arguments")
+    return function

@@ -1,0 +1,157 @@
+"""Functions that add KQL functions which a function in Python computes for each row.
+
+An extension lists its functions as `ScalarCall`; ``build_functions`` and ``install_calls`` do the rest.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from duckdb_kql import ir
+
+from emulators.kusto.errors import semantic_error
+from emulators.kusto.extensions.known_types import infer_type
+from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
+from emulators.kusto.extensions.sql import render_expression
+from emulators.kusto.python_functions import FunctionFailure, PythonFunction
+
+_SQL_TYPES = {
+    "string": "VARCHAR", "long": "BIGINT", "int": "INTEGER", "real": "DOUBLE", "bool": "BOOLEAN", "dynamic": "VARCHAR",
+    "text": "VARCHAR", "guid": "VARCHAR", "any": "VARCHAR",
+}  # fmt: skip
+_NUMBERS = frozenset({"long", "int", "real", "decimal"})
+_ACCEPTED: Mapping[str, frozenset[str]] = {
+    "string": frozenset({"string", "dynamic", "null"}),
+    "text": frozenset({"string", "dynamic", "null"}),
+    "long": _NUMBERS | {"dynamic", "null", "bool"},
+    "real": _NUMBERS | {"dynamic", "null"},
+    "dynamic": frozenset({"dynamic", "string", "null"}),
+    "bool": frozenset({"bool", "null", "dynamic", *_NUMBERS}),
+}
+"""Kusto types that an argument of each kind accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarCall:
+    """KQL function that a function in Python computes.
+
+    Attributes:
+        name: name of the KQL function.
+        run: the function in Python; it receives None for null and for a missing argument, and a dynamic argument as
+            parsed JSON. A ValueError gives the result of a null argument.
+        kinds: kind of each argument: ``string``, ``text`` (an empty text is not null), ``long``, ``real``, ``bool``,
+            ``dynamic`` or ``any`` (a pair of type and text); ``?`` marks an optional argument, and a last ``*`` any
+            number of strings or arrays of strings, which arrive as one list.
+        result: type of the result.
+        missing: result for a null argument, or if the function raises ValueError.
+    """
+
+    name: str
+    run: Callable[..., Any]
+    kinds: str
+    result: str
+    missing: Any = None
+
+    @property
+    def sql_name(self) -> str:
+        """Name of the function in SQL."""
+        return f"kql_call_{self.name}"
+
+    def read_kinds(self) -> list[str]:
+        """Return the kind of each argument, without the mark ``?``; ``*`` means any number of strings."""
+        return [kind.rstrip("?") for kind in self.kinds.split()]
+
+    def count_required(self) -> int:
+        """Return the number of arguments that must be present."""
+        return sum(not kind.endswith("?") for kind in self.kinds.split())
+
+
+def build_functions(calls: Iterable[ScalarCall]) -> tuple[PythonFunction, ...]:
+    """Return the Python functions that the generated SQL calls, one for each KQL function."""
+    return tuple(
+        PythonFunction(
+            call.sql_name,
+            _build_run(call),
+            tuple("VARCHAR[]" if kind == "*" else _SQL_TYPES[kind] for kind in call.read_kinds()),
+            _SQL_TYPES[call.result],
+        )
+        for call in calls
+    )
+
+
+def install_calls(calls: Iterable[ScalarCall]) -> None:
+    """Add the KQL functions to the translator library."""
+    for call in calls:
+        kinds = call.read_kinds()
+        arities: Sequence[int] = range(call.count_required(), len(kinds) + 1)
+        if "*" in kinds:
+            arities = range(len(kinds), ANY_NUMBER[-1] + 1)
+        add_custom_function(call.name, arities, functools.partial(_render_call, call))
+
+
+def _build_run(call: ScalarCall) -> Callable[..., Any]:
+    kinds = call.read_kinds()
+    required = call.count_required()
+
+    def run(*values: Any) -> Any:
+        if any(value is None for value in values[:required]):
+            return call.missing
+        arguments = [
+            _parse_argument(kind, value) if value is not None else None
+            for kind, value in zip(kinds, values, strict=True)
+        ]
+        try:
+            found = call.run(*arguments)
+        except FunctionFailure:
+            raise
+        except (ValueError, OverflowError, LookupError, TypeError, RecursionError):
+            return call.missing  # the function rejects a value as invalid
+        return orjson.dumps(found).decode() if call.result == "dynamic" and found is not None else found
+
+    # DuckDB compares the number of parameters with the declared types.
+    names = [inspect.Parameter(f"a{index}", inspect.Parameter.POSITIONAL_ONLY) for index in range(len(kinds))]
+    run.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
+    return run
+
+
+def _parse_argument(kind: str, value: Any) -> Any:
+    if kind == "dynamic":
+        return orjson.loads(value)
+    if kind == "*":
+        found: list[str] = []
+        for each in value:
+            parsed = orjson.loads(each) if each is not None else None
+            found += [str(item) for item in parsed] if isinstance(parsed, list) else [str(parsed or "")]
+        return found
+    return value
+
+
+def _render_call(call: ScalarCall, node: ir.FunctionCall) -> str:
+    kinds = call.read_kinds()
+    several = kinds[-1:] == ["*"]
+    single = kinds[:-1] if several else kinds
+    rendered = [_render_argument(call, kind, arg) for kind, arg in zip(single, node.args, strict=False)]
+    rendered += ["NULL"] * (len(single) - len(rendered))
+    if several:
+        listed = ", ".join(f"CAST(to_json({render_expression(arg)}) AS VARCHAR)" for arg in node.args[len(single) :])
+        rendered.append(f"CAST([{listed}] AS VARCHAR[])")
+    sql = f"{call.sql_name}({', '.join(rendered)})"
+    return f"CAST({sql} AS {_RESULTS[call.result]})" if call.result in _RESULTS else sql
+
+
+_RESULTS = {"dynamic": "JSON", "guid": "UUID"}
+
+
+def _render_argument(call: ScalarCall, kind: str, arg: ir.Expr) -> str:
+    known = infer_type(arg)
+    if known is not None and known not in _ACCEPTED.get(kind, {known}):
+        raise semantic_error(f"{call.name}(): an argument has the type {known} instead of {kind}", inner="SEM0219")
+    sql = render_expression(arg)
+    if kind == "dynamic":
+        return f"CAST(to_json({sql}) AS VARCHAR)"
+    if kind in ("string", "text"):
+        return f"json_extract_string(to_json({sql}), '$')" if known in (None, "dynamic") else sql
+    return f"CAST({sql} AS {_SQL_TYPES[kind]})"

@@ -1,0 +1,134 @@
+"""The command ``.ingest into table`` for Parquet files of one folder.
+
+The command of Data Explorer reads a blob; like Microsoft's emulator, this emulator reads a local file instead. A file
+whose ``ingestIfNotExists`` names the tag of an earlier command is not ingested again.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from emulators.kusto.errors import QueryError, bad_request_error, not_read_only_error
+from emulators.kusto.sandbox import abort_process
+from emulators.kusto.store import TelemetryStore
+
+_COMMAND = re.compile(
+    r"\s*+\.ingest\s++into\s++table\s++TelemetryRaw\s*+\(\s*+h?@'(?P<path>(?:[^']|'')++)'\s*+\)"
+    r"\s*+with\s*+\((?P<properties>(?:[^'()]|'(?:[^'\\]|\\.)*+')*+)\)\s*+",
+    re.DOTALL,
+)
+_PROPERTY = re.compile(r"\s*+(\w++)\s*+=\s*+'((?:[^'\\]|\\.)*+)'\s*+(?:,|\Z)")
+_BATCH_ROWS = 65_536
+_TAG_PREFIX = "ingest-by:"
+_REPLY_COLUMNS = (("ExtentId", "Guid"), ("ItemLoaded", "String"), ("Duration", "String"), ("HasErrors", "SByte"))
+
+
+@dataclass(frozen=True, slots=True)
+class IngestCommand:
+    """Parsed command ``.ingest``, which inserts the rows of a file.
+
+    Attributes:
+        path: path of the Parquet file.
+        tag: text that identifies the rows; a second command with the same tag inserts nothing.
+    """
+
+    path: Path
+    tag: str
+
+
+class FileIngestion:
+    """Executes ``.ingest`` commands, which insert the rows of a file into the table ``Telemetry``.
+
+    Args:
+        connection: connection to the database that queries read; each command opens its own cursor.
+        folder: folder that may contain the files; files outside of this folder are rejected.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+        self._connection = connection
+        self._folder = folder.resolve()
+
+    def execute(self, text: str) -> bytes:
+        """Execute an ``.ingest`` command and return the reply; the call blocks.
+
+        Raises:
+            QueryError: the command is not supported, or the file cannot be ingested.
+        """
+        command = parse_command(text)
+        path = command.path.resolve()
+        if self._folder not in path.parents:
+            raise bad_request_error("the file is not in the folder that .ingest commands may read")
+        cursor = self._connection.cursor()
+        try:
+            self._ingest_file(cursor, path, command.tag)
+        except duckdb.FatalException as error:
+            abort_process(error)
+        except (OSError, pa.ArrowException, duckdb.Error) as error:
+            raise _ingestion_error(error) from error
+        finally:
+            cursor.close()
+        return render_reply(str(path))
+
+    def _ingest_file(self, cursor: duckdb.DuckDBPyConnection, path: Path, tag: str) -> None:
+        with pq.ParquetFile(path) as file:
+            rows = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(_BATCH_ROWS))
+            TelemetryStore(cursor).ingest(tag, rows, datetime.now(UTC).replace(tzinfo=None))
+
+
+def parse_command(text: str) -> IngestCommand:
+    """Parse an ``.ingest`` command.
+
+    Raises:
+        QueryError: the text is not an ``.ingest`` command, or its properties are not those that the emulator supports.
+    """
+    found = _COMMAND.fullmatch(text)
+    if found is None:
+        raise not_read_only_error()
+    properties = _parse_properties(found["properties"])
+    if properties.keys() != {"format", "tags", "ingestIfNotExists"} or properties["format"] != "parquet":
+        raise bad_request_error(
+            "the command must have the properties format='parquet', tags and ingestIfNotExists, and no other"
+        )
+    try:
+        [tag], [condition] = json.loads(properties["tags"]), json.loads(properties["ingestIfNotExists"])
+    except ValueError:
+        raise bad_request_error("tags and ingestIfNotExists must each be a JSON array with one string") from None
+    if tag != _TAG_PREFIX + condition:
+        raise bad_request_error("tags must be the value of ingestIfNotExists with the prefix ingest-by:")
+    return IngestCommand(Path(found["path"].replace("''", "'")), condition)
+
+
+def _parse_properties(text: str) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    position = 0
+    while position < len(text.rstrip()):
+        found = _PROPERTY.match(text, position)
+        if found is None:
+            raise bad_request_error("each property of the command must be a string in single quotes")
+        properties[found[1]] = re.sub(r"\\(.)", r"\1", found[2])
+        position = found.end()
+    return properties
+
+
+def render_reply(item: str) -> bytes:
+    """Return the reply to an ``.ingest`` command for the file ``item``, in version 1 of the REST API's format."""
+    columns = [{"ColumnName": name, "DataType": kind, "ColumnType": kind.lower()} for name, kind in _REPLY_COLUMNS]
+    row: list[Any] = ["00000000-0000-0000-0000-000000000000", item, "00:00:00", 0]
+    return orjson.dumps({"Tables": [{"TableName": "Table_0", "Columns": columns, "Rows": [row]}]})
+
+
+def _ingestion_error(error: Exception) -> QueryError:
+    return QueryError(
+        status=400,
+        code="BadRequest_IngestionFailed",
+        type_name="KustoBadRequestException",
+        message=f"The file cannot be ingested: {str(error).partition(chr(10))[0][:300]}",
+    )

@@ -1,0 +1,53 @@
+"""Functions in Python that the generated SQL calls, where SQL has no function for the computation.
+
+DuckDB calls such a function for each row, and between the calls other threads run. A function must therefore return
+within a few milliseconds, and must limit the size of its result.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+from duckdb.func import FunctionNullHandling
+
+from emulators.kusto.library_errors import MARK
+
+
+@dataclass(frozen=True, slots=True)
+class PythonFunction:
+    """Function in Python that SQL can call.
+
+    Attributes:
+        name: name of the function in SQL.
+        run: the function; it receives None for null, and returns None for null.
+        parameters: DuckDB type of each parameter.
+        result: DuckDB type of the result.
+        is_constant: False if two calls with the same arguments may return different values.
+    """
+
+    name: str
+    run: Callable[..., Any]
+    parameters: tuple[str, ...]
+    result: str
+    is_constant: bool = True
+
+
+class FunctionFailure(Exception):  # noqa: N818  not an error of this program
+    """Failure of a Python function because of its arguments; the caller of the query receives code and message."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{MARK}{code}:{message}")
+
+
+def create_functions(connection: duckdb.DuckDBPyConnection, functions: Sequence[PythonFunction]) -> None:
+    """Make functions callable in the SQL of a connection and its cursors; call this before the database is locked."""
+    for function in functions:
+        connection.create_function(
+            function.name,
+            function.run,
+            [*function.parameters],
+            function.result,
+            null_handling=FunctionNullHandling.SPECIAL,
+            side_effects=not function.is_constant,
+        )

@@ -1,0 +1,33 @@
+"""Fast Fourier transform of a series of complex numbers, and its inverse."""
+
+from typing import Any
+
+import numpy as np
+
+type Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
+    """Return real and imaginary part of the transform; None if the parts differ in length or a point is missing."""
+    points = _to_complex(real, imaginary)
+    return None if points is None else _to_parts(np.fft.fft(points) if len(points) else points)
+
+
+def transform_back(real: Numbers | None, imaginary: Numbers | None) -> Any:
+    """Return real and imaginary part of the inverse transform; None as for `transform`."""
+    points = _to_complex(real, imaginary)
+    return None if points is None else _to_parts(np.fft.ifft(points) if len(points) else points)
+
+
+def _to_complex(real: Numbers | None, imaginary: Numbers | None) -> Any:
+    if real is None or not np.isfinite(real).all():
+        return None
+    if imaginary is None:
+        return real.astype(complex)
+    if len(real) != len(imaginary) or not np.isfinite(imaginary).all():
+        return None
+    return real + 1j * imaginary
+
+
+def _to_parts(points: Any) -> dict[str, Numbers]:
+    return {"real": points.real, "imag": points.imag}

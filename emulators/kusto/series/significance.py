@@ -1,0 +1,69 @@
+"""Error function and Welch's test."""
+
+import math
+from typing import Any
+
+_SMALLEST = 1e-300
+_PRECISION = 3e-16
+_MAX_STEPS = 10_000
+
+
+def compute_erf(value: float | None) -> Any:
+    """Return the error function of a number."""
+    return None if value is None else {"value": math.erf(value)}
+
+
+def compute_erfc(value: float | None) -> Any:
+    """Return the complementary error function of a number."""
+    return None if value is None else {"value": math.erfc(value)}
+
+
+def compute_welch_test(
+    mean1: float | None,
+    variance1: float | None,
+    count1: float | None,
+    mean2: float | None,
+    variance2: float | None,
+    count2: float | None,
+) -> Any:
+    """Return the two-sided p-value of Welch's test that two samples have the same mean; NaN if it is undefined."""
+    given = (mean1, variance1, count1, mean2, variance2, count2)
+    if any(each is None for each in given):
+        return None
+    m1, v1, n1, m2, v2, n2 = (float(each) for each in given if each is not None)
+    if not (n1 > 1 and n2 > 1 and v1 >= 0 and v2 >= 0 and v1 + v2 > 0 and math.isfinite(m1 + m2 + v1 + v2 + n1 + n2)):
+        return {"value": math.nan}
+    error1, error2 = v1 / n1, v2 / n2
+    squared = (m1 - m2) ** 2 / (error1 + error2)
+    freedom = (error1 + error2) ** 2 / (error1**2 / (n1 - 1) + error2**2 / (n2 - 1))
+    return {"value": _compute_incomplete_beta(freedom / (freedom + squared), freedom / 2, 0.5)}
+
+
+def _compute_incomplete_beta(x: float, a: float, b: float) -> float:
+    """Return the regularised incomplete beta function, the probability of a beta distribution below ``x``."""
+    if x <= 0 or x >= 1:
+        return min(max(x, 0.0), 1.0)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _sum_fraction(x, a, b) / a
+    return 1 - front * _sum_fraction(1 - x, b, a) / b
+
+
+def _sum_fraction(x: float, a: float, b: float) -> float:
+    """Return the continued fraction of the incomplete beta function by the method of Lentz."""
+    upper, lower = 1.0, 1 / _avoid_zero(1 - (a + b) * x / (a + 1))
+    result = lower
+    for step in range(1, _MAX_STEPS):
+        even = step * (b - step) * x / ((a + 2 * step - 1) * (a + 2 * step))
+        odd = -(a + step) * (a + b + step) * x / ((a + 2 * step) * (a + 2 * step + 1))
+        for term in (even, odd):
+            lower = 1 / _avoid_zero(1 + term * lower)
+            upper = _avoid_zero(1 + term / upper)
+            result *= lower * upper
+        if abs(lower * upper - 1) < _PRECISION:
+            break
+    return result
+
+
+def _avoid_zero(value: float) -> float:
+    return value if abs(value) > _SMALLEST else _SMALLEST

@@ -1,0 +1,146 @@
+"""Functions in Python that compute series with NumPy for the generated SQL.
+
+DuckDB calls a function with the values of up to 2048 rows. The function computes one row after the other and stops
+between two rows if the query has been stopped, so that a cancelled query does not continue for seconds.
+"""
+
+import contextlib
+import importlib
+import inspect
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from duckdb.func import ARROW, SPECIAL
+
+PREFIX = "series_python_"
+"""Start of the SQL name of every function."""
+EXECUTION = "getvariable('series_execution')"
+"""SQL for the first argument of every function, the number of the execution (see `track_execution`)."""
+
+_SQL_TYPES = {"series": "DOUBLE[]", "integers": "BIGINT[]", "real": "DOUBLE", "long": "BIGINT"}
+_ARROW_TYPES = {"series": pa.float64(), "integers": pa.int64(), "real": pa.float64(), "long": pa.int64()}
+_LISTS = ("series", "integers")
+_NUMBERS = itertools.count(1)
+_STOPPED: dict[int, threading.Event] = {}
+
+type Row = Mapping[str, Any] | None
+"""Outputs of one row by name; None if all outputs are null."""
+
+
+class ExecutionStoppedError(Exception):
+    """The query that called a function in Python has been stopped."""
+
+
+@dataclass(frozen=True)
+class SeriesFunction:
+    """Function in Python that computes the outputs of one row.
+
+    Attributes:
+        name: name of the function; its SQL name has the prefix ``series_python_``.
+        parameters: SQL type of each parameter. A list of numbers arrives as a NumPy array of doubles, in which NaN
+            represents null; null arrives as None.
+        outputs: kind of each output (``series``, ``integers``, ``real`` or ``long``), by name. In a series NaN becomes
+            null.
+        compute: ``module:function``; the module is imported at the first call.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    outputs: Mapping[str, str]
+    compute: str
+
+    def render_call(self, *arguments: str) -> str:
+        """Return SQL that calls the function; the result is a struct with the outputs."""
+        values = ", ".join(f"CAST({sql} AS {kind})" for sql, kind in zip(arguments, self.parameters, strict=True))
+        return f"{PREFIX}{self.name}({EXECUTION}, {values})"
+
+
+def create_series_functions(connection: duckdb.DuckDBPyConnection, functions: Sequence[SeriesFunction]) -> None:
+    """Create the functions in a database, before it is locked; SQL of every cursor can then call them."""
+    for function in functions:
+        fields = ", ".join(f"{name} {_SQL_TYPES[kind]}" for name, kind in function.outputs.items())
+        connection.create_function(
+            PREFIX + function.name,
+            _build_vectorized_function(function),
+            ["BIGINT", *function.parameters],
+            f"STRUCT({fields})",
+            type=ARROW,
+            null_handling=SPECIAL,
+        )
+
+
+@contextlib.contextmanager
+def track_execution(cursor: duckdb.DuckDBPyConnection, sql: str, stopped: threading.Event) -> Iterator[None]:
+    """Context manager: make functions that ``sql`` calls on ``cursor`` stop as soon as ``stopped`` is set."""
+    if PREFIX not in sql:
+        yield
+        return
+    number = next(_NUMBERS)
+    _STOPPED[number] = stopped
+    try:
+        cursor.execute(f"SET VARIABLE series_execution = CAST({number} AS BIGINT)")
+        yield
+    finally:
+        del _STOPPED[number]
+
+
+def _build_vectorized_function(function: SeriesFunction) -> Callable[..., pa.Array]:
+    def compute_rows(execution: pa.ChunkedArray, *columns: pa.ChunkedArray) -> pa.Array:
+        compute = _import_function(function.compute)
+        stopped = _STOPPED.get(execution[0].as_py()) if len(execution) else None
+        rows: list[Row] = []
+        with np.errstate(all="ignore"):  # an overflow is an infinite number of the result
+            for arguments in zip(*map(_iterate_values, columns), strict=True):
+                if stopped is not None and stopped.is_set():
+                    raise ExecutionStoppedError
+                rows.append(compute(*arguments))
+        return _to_struct_array(function.outputs, rows)
+
+    # DuckDB compares the number of parameters with the declared types.
+    names = ["execution", *(f"argument{index}" for index in range(len(function.parameters)))]
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
+    compute_rows.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return compute_rows
+
+
+def _import_function(path: str) -> Callable[..., Row]:
+    module, _, name = path.partition(":")
+    function: Callable[..., Row] = getattr(importlib.import_module(module), name)
+    return function
+
+
+def _iterate_values(column: pa.ChunkedArray) -> Iterator[Any]:
+    """Yield the values of a column; a list of numbers becomes a NumPy array."""
+    for chunk in column.chunks:
+        if not pa.types.is_list(chunk.type):
+            yield from chunk.to_pylist()
+            continue
+        numbers = chunk.values.to_numpy(zero_copy_only=False)
+        offsets = chunk.offsets.to_numpy()
+        valid = chunk.is_valid().to_numpy(zero_copy_only=False)
+        for index in range(len(chunk)):
+            yield numbers[offsets[index] : offsets[index + 1]] if valid[index] else None
+
+
+def _to_struct_array(outputs: Mapping[str, str], rows: Sequence[Row]) -> pa.Array:
+    missing = pa.array([row is None for row in rows], pa.bool_())
+    arrays = [_to_array(kind, [None if row is None else row[name] for row in rows]) for name, kind in outputs.items()]
+    fields = [pa.field(name, array.type) for name, array in zip(outputs, arrays, strict=True)]
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
+
+
+def _to_array(kind: str, values: Sequence[Any]) -> pa.Array:
+    if kind not in _LISTS:
+        return pa.array(values, _ARROW_TYPES[kind])
+    lengths = (0 if value is None else len(value) for value in values)
+    offsets = pa.array(itertools.accumulate(lengths, initial=0), pa.int32())
+    present = [pa.array(value, _ARROW_TYPES[kind], from_pandas=True) for value in values if value is not None]
+    elements = pa.concat_arrays(present) if present else pa.array([], _ARROW_TYPES[kind])
+    missing = pa.array([value is None for value in values], pa.bool_())
+    return pa.ListArray.from_arrays(offsets, elements, mask=missing)

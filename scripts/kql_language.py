@@ -1,0 +1,216 @@
+"""Write the page that compares KQL with the local engine, and the names for the console's editor.
+
+Usage: ``python -m scripts.kql_language``.
+
+The functions, aggregates, plugins and operators of KQL are those of Microsoft's language service, in the file
+``emulators/kusto/language.json``. With ``--lists`` the script reads them from the npm package in tests/node_suites,
+which requires Node.js, and writes this file.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import textwrap
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from emulators.kusto.errors import QueryError
+from emulators.kusto.extensions import EXTENSIONS
+from emulators.kusto.translate import translate
+from emulators.kusto.translator_process import patch_library
+from scripts.kql_exclusions import EXCLUSIONS, OPERATORS
+from scripts.kql_known_differences import DIFFERENCES
+
+ROOT = Path(__file__).parents[1]
+LANGUAGE = ROOT / "emulators" / "kusto" / "language.json"
+TARGET = ROOT / "docs" / "reference" / "kql-language.md"
+EDITOR = ROOT / "console" / "src" / "pages" / "queries" / "kql" / "languageNames.ts"
+_EDITOR_WIDTH = 118
+_ALIASES = {"limit", "order"}
+"""Other names of the operators ``take`` and ``sort``, which the language service does not list."""
+
+_EDITOR_LIST = """
+/** {meaning} */
+export const {name}: readonly string[] = `
+{text}
+`
+  .trim()
+  .split(/\\s+/);
+"""
+_SUITES = ROOT / "tests" / "node_suites"
+_NOTE = re.compile(r"([\w-]+(?: by| [\w-]+)?) \((.+)\)")
+_REFUSED = "is not supported by the embedded query engine"
+_HEAD = """# KQL of the local engine and of Data Explorer
+
+This page lists what the local query engine supports of KQL. `python -m scripts.kql_language` writes it: the names come
+from Microsoft's KQL language service (npm package `@kusto/language-service-next` 12.4.1), without hidden and obsolete
+ones. [KQL locally](kql.md) explains the rules by examples.
+"""
+_DIFFERENCES_HEAD = """
+## Known differences
+
+The tests compare random queries with the language service: whether a query is accepted, and the names and types of its
+columns. They permit these differences only.
+
+| Construct | Difference and reason |
+|---|---|
+"""
+
+
+def read_language() -> dict[str, Any]:
+    """Return the functions, aggregates, plugins and operators of KQL."""
+    language: dict[str, Any] = json.loads(LANGUAGE.read_text(encoding="utf-8"))
+    return language
+
+
+def request_language(node: str = "node") -> dict[str, Any]:
+    """Return the names that the language service knows, which requires Node.js and the package in tests/node_suites.
+
+    Args:
+        node: path of Node.js.
+    """
+    completed = subprocess.run(  # noqa: S603  the path of Node.js, and a fixed script
+        [node, str(_SUITES / "kusto_language.mjs")],
+        input='{"lists": true}',
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    language: dict[str, Any] = json.loads(completed.stdout)
+    return language
+
+
+def format_language(language: Mapping[str, Any]) -> str:
+    """Return the names as JSON with one symbol a line, so that changes are readable."""
+    parts = []
+    for kind, symbols in language.items():
+        lines = ",\n".join(json.dumps(symbol, separators=(",", ":")) for symbol in symbols)
+        parts.append(f'"{kind}": [\n{lines}\n]')
+    return "{" + ",\n".join(parts) + "}\n"
+
+
+def install_engine() -> None:
+    """Prepare the translator library in this process as the engine does."""
+    patch_library()
+    for extension in EXTENSIONS:
+        extension.install()
+
+
+def find_supported(language: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return the names of the KQL functions, plugins and operators that the engine supports, by kind."""
+    calls = {
+        "functions": ("print v = 1 | extend x = {name}({arguments})", "{name}()"),
+        "aggregates": ("print v = 1 | summarize x = {name}({arguments})", "{name}()"),
+        "plugins": ("print v = 1 | evaluate {name}()", "evaluate {name}"),
+    }
+    supported = {}
+    for kind, (query, construct) in calls.items():
+        supported[kind] = {
+            symbol["name"]
+            for symbol in language[kind]
+            if not _is_refused(_fill_call(query, symbol), construct.format(name=symbol["name"]))
+        }
+    known = {kind for kind in language["operators"] if kind in OPERATORS}
+    return {**supported, "operators": {kind for kind in known if _translate(OPERATORS[kind][1]) == ""}}
+
+
+def _list_names(language: Mapping[str, Any], kind: str) -> list[str]:
+    return [symbol["name"] for symbol in language[kind]]
+
+
+def _fill_call(query: str, symbol: Mapping[str, Any]) -> str:
+    return query.format(name=symbol["name"], arguments=", ".join(["1"] * symbol["least"]))
+
+
+def _is_refused(text: str, construct: str) -> bool:
+    """Return whether the engine refuses a query because it does not know the construct."""
+    message = _translate(text)
+    return f"'{construct}' {_REFUSED} [" in message or message.endswith(f"'{construct}' {_REFUSED}")
+
+
+def _translate(text: str) -> str:
+    """Return the message of the error that the engine raises for a query; the empty string without an error."""
+    try:
+        translate(text, {"Telemetry": ["Timestamp", "DeviceId", "Payload"]}, [], {})
+    except QueryError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001  the call has no valid arguments, and the library may fail on them
+        return type(error).__name__
+    return ""
+
+
+def build_page(language: Mapping[str, Any]) -> str:
+    """Return the reference page as Markdown."""
+    supported, notes = find_supported(language), _collect_notes()
+    parts = [_HEAD]
+    for kind, title in (("functions", "Scalar functions"), ("aggregates", "Aggregates"), ("plugins", "Plugins")):
+        names = _list_names(language, kind)
+        parts.append(_format_section(title, {name: name for name in names}, supported[kind], notes))
+    operators = {kind: OPERATORS.get(kind, (_to_operator_name(kind), ""))[0] for kind in language["operators"]}
+    parts.append(_format_section("Tabular operators", operators, supported["operators"], notes))
+    rows = "\n".join(f"| {construct} | {reason} |" for construct, reason in DIFFERENCES.items())
+    return "\n".join(parts) + _DIFFERENCES_HEAD + rows + "\n"
+
+
+def build_editor_names(language: Mapping[str, Any]) -> str:
+    """Return the TypeScript module with the names that the console's editor highlights and completes."""
+    operators = {OPERATORS.get(kind, (_to_operator_name(kind), ""))[0] for kind in language["operators"]}
+    functions = {name for kind in ("functions", "aggregates", "plugins") for name in _list_names(language, kind)}
+    lists = (
+        ("OPERATORS", "Operators that stand after a pipe.", {name.partition(" ")[0] for name in operators} | _ALIASES),
+        ("FUNCTIONS", "Functions, with those that aggregate and the plugins of `evaluate`.", functions),
+    )
+    parts = ["// Names of KQL by Microsoft's language service; written by `python -m scripts.kql_language`.\n"]
+    for name, meaning, words in lists:
+        wrapped = textwrap.fill(" ".join(sorted(words)), _EDITOR_WIDTH, break_on_hyphens=False, break_long_words=False)
+        parts.append(_EDITOR_LIST.format(meaning=meaning, name=name, text=textwrap.indent(wrapped, "  ")))
+    return "".join(parts)
+
+
+def _to_operator_name(kind: str) -> str:
+    return "-".join(re.findall(r"[A-Z][a-z]*", kind.removesuffix("Operator"))).lower()
+
+
+def _collect_notes() -> dict[str, str]:
+    """Return what the extensions state about functions that they support with a limit, by name."""
+    entries = (entry for extension in EXTENSIONS for entry in getattr(extension, "SUPPORTED", ()))
+    return {found[1].removeprefix("evaluate "): found[2] for entry in entries if (found := _NOTE.fullmatch(entry))}
+
+
+def _format_section(title: str, names: Mapping[str, str], supported: set[str], notes: Mapping[str, str]) -> str:
+    full = [shown for name, shown in names.items() if name in supported and shown not in notes]
+    limited = [shown for name, shown in names.items() if name in supported and shown in notes]
+    missing = [name for name in names if name not in supported]
+    lines = [f"\n## {title}\n", f"Supported: {_join(full) or 'none'}.\n"]
+    if limited:
+        lines += [
+            "| Supported with a note | Note |",
+            "|---|---|",
+            *(f"| `{name}` | {notes[name]} |" for name in limited),
+            "",
+        ]
+    if missing:
+        lines += ["| Runs on Data Explorer only | Reason |", "|---|---|"]
+        lines += [f"| `{names[name]}` | {EXCLUSIONS.get(name, 'not supported yet')} |" for name in missing]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _join(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def main() -> None:
+    """Write the page and, with ``--lists``, the names of the language service."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lists", action="store_true", help="read the names from the language service first")
+    if parser.parse_args().lists:
+        LANGUAGE.write_text(format_language(request_language()), encoding="utf-8")
+    install_engine()
+    TARGET.write_text(build_page(read_language()), encoding="utf-8")
+    EDITOR.write_text(build_editor_names(read_language()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""Tests of the index that pages of sorted queries use."""
+
+from emulators.cosmos.sort_index import SortIndex, build_sort_entry
+
+DOCUMENTS = {1: {"v": "b"}, 2: {"v": 3}, 3: {"v": "a"}, 4: {"v": 1}, 5: {}, 6: {"v": 3}}
+
+
+def build_index() -> SortIndex:
+    """Return an index of the documents."""
+    index = SortIndex(("v",))
+    for number, document in DOCUMENTS.items():
+        index.add(number, document)
+    return index
+
+
+def test_numbers_are_sorted_by_type_value_and_number() -> None:
+    """Items are sorted by type, then by value, then by creation; descending is the reverse."""
+    index = build_index()
+    assert list(index.iterate_after(None, descending=False)) == [5, 4, 2, 6, 3, 1]
+    assert list(index.iterate_after(None, descending=True)) == [1, 3, 6, 2, 4, 5]
+
+
+def test_iteration_continues_after_a_removed_item() -> None:
+    """A page continues at the same place if the last item of the page before was removed."""
+    index = build_index()
+    last = build_sort_entry(3, 2)
+    index.remove(2, DOCUMENTS[2])
+    assert list(index.iterate_after(last, descending=False)) == [6, 3, 1]
+    assert list(index.iterate_after(last, descending=True)) == [4, 5]

@@ -1,0 +1,19 @@
+"""Tests of the actions of orchestrators."""
+
+import pytest
+
+from emulators.durable.actions import ActionType, flatten_actions, read_action_type
+
+
+def test_single_actions_keep_their_order() -> None:
+    """The actions inside WhenAll and WhenAny, also nested ones, are listed in the order of the SDK."""
+    first, second, third = ({"actionType": ActionType.CALL_ACTIVITY, "functionName": name} for name in "abc")
+    any_of = {"actionType": ActionType.WHEN_ANY, "compoundActions": [second, third]}
+    all_of = {"actionType": ActionType.WHEN_ALL, "compoundActions": [first, any_of]}
+    assert list(flatten_actions([all_of, first])) == [first, second, third, first]
+
+
+def test_an_unknown_kind_is_an_error() -> None:
+    """A kind of action that a later SDK wrote is rejected."""
+    with pytest.raises(ValueError, match="99"):
+        read_action_type({"actionType": 99})

@@ -1,0 +1,95 @@
+"""Operators and functions that use the names of columns and tables."""
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+PEOPLE = "datatable(Name:string, Age:int, City:string, Country:string)['Peter', 39, 'New York', 'USA']"
+LOOKUP = (
+    f"let LookupTable = {PEOPLE};"
+    "let LookupColumns = (Source:(Name:string), names:dynamic) { Source | lookup LookupTable on Name"
+    " | project-by-names column_names_of(Source), names };"
+    "datatable(Name:string, Data:string)['Peter', 'Source-data'] | invoke LookupColumns(dynamic({names}))"
+)
+
+
+@pytest.mark.parametrize(
+    ("specifiers", "expected"),
+    [
+        ('"Name", "City"', {"Name": "Peter", "City": "New York"}),
+        ('dynamic(["Name", "Country"])', {"Name": "Peter", "Country": "USA"}),
+        ('"C*"', {"City": "New York", "Country": "USA"}),
+        ('"C*", Nope, Age, "City"', {"City": "New York", "Country": "USA", "Age": 39}),
+    ],
+)
+def test_project_by_names(endpoint: Endpoint, specifiers: str, expected: dict[str, object]) -> None:
+    """The named columns are in the order of the names, and names without a column are ignored."""
+    table = endpoint.table(f"{PEOPLE} | project-by-names {specifiers}")
+    assert [(each.column_name) for each in table.columns] == list(expected)
+    assert table.raw_rows == [list(expected.values())]
+
+
+@pytest.mark.parametrize("names", ["['Country']", "['Country', 'NonExistent']"])
+def test_column_names_of_a_parameter(endpoint: Endpoint, names: str) -> None:
+    """The columns of a tabular parameter are those of the table that a call passes."""
+    table = endpoint.table(LOOKUP.replace("{names}", names))
+    assert [each.column_name for each in table.columns] == ["Name", "Data", "Country"]
+    assert table.raw_rows == [["Peter", "Source-data", "USA"]]
+
+
+def test_column_names_of(endpoint: Endpoint) -> None:
+    """The names of a table's columns are an array."""
+    assert endpoint.rows(f"let T = {PEOPLE}; print column_names_of(T)") == [[["Name", "Age", "City", "Country"]]]
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("(a:long, b:string)", None),
+        ("(a:int, b:string)", "the column a is not of type int"),
+        ("(b:string, a:long)", "the columns are not (b:string, a:long)"),
+        ("(a:long)", "the columns are not (a:long)"),
+    ],
+)
+def test_assert_schema(endpoint: Endpoint, schema: str, message: str | None) -> None:
+    """Another name, order or type of a column is an error."""
+    query = f"print a = 1, b = 'x' | assert-schema {schema}"
+    if message is None:
+        assert endpoint.rows(query) == [[1, "x"]]
+    else:
+        assert message in str(endpoint.error(query))
+
+
+def test_consume(endpoint: Endpoint) -> None:
+    """The operator reads all rows and returns none."""
+    assert endpoint.rows("range i from 1 to 9 step 1 | consume") == []
+    assert "no_such" in str(endpoint.error("print a = 1 | where no_such == 2 | consume"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'table("X") | count',
+        'let name = "X"; table(name) | count',
+        "materialized_view('X', 1d) | count",
+        'print n = 1 | union (table("X") | where false) | count',
+    ],
+)
+def test_table_by_name(endpoint: Endpoint, query: str) -> None:
+    """A function returns the table with a name, also that of a let statement."""
+    assert endpoint.rows(f"let X = print n = 1; {query}") == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ('table("nope")', "Failed to resolve table or column expression named 'nope'"),
+        ("table(1)", "table(): the name must be a constant string"),
+        ("materialized_view()", "expects 1 or 2 arguments"),
+        ("print a = 1 | project-by-names 5", "a name must be a constant string"),
+        ("print column_names_of()", "expects 1 argument"),
+    ],
+)
+def test_invalid_calls_are_errors(endpoint: Endpoint, query: str, message: str) -> None:
+    """The error names the function and the rule."""
+    assert message in str(endpoint.error(query))

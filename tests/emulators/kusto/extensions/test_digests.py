@@ -1,0 +1,82 @@
+"""Aggregates and functions over intermediate results, sorting of several arrays, and the operator ``as``."""
+
+from typing import Any
+
+import pytest
+
+from emulators.kusto.extensions.digests import MAX_CENTROIDS, functions
+from emulators.kusto.extensions.hashes import compute_hash
+from tests.emulators.kusto.endpoints import Endpoint
+
+HUNDRED = "range x from 1 to 100 step 1 | summarize t = tdigest(x), h = hll(x) by g = x % 2"
+ROWS: list[tuple[str, list[Any]]] = [
+    (f"{HUNDRED} | summarize t = tdigest_merge(t) | project percentile_tdigest(t, 50)", [50.0]),
+    (f"{HUNDRED} | summarize t = merge_tdigest(t) | project percentiles_array_tdigest(t, 10, 90)", [[10.0, 90.0]]),
+    (
+        f"{HUNDRED} | summarize t = tdigest_merge(t) | project rank_tdigest(t, 10), percentrank_tdigest(t, 10)",
+        [9.0, 10.0],
+    ),
+    (f"{HUNDRED} | summarize h = hll_merge(h) | project dcount_hll(h)", [100]),
+    ("range x from 1 to 9 step 1 | summarize h = hll_if(x, x > 5) | project dcount_hll(h)", [4]),
+    ("print a = 1 | summarize t = tdigest(a, 5), h = hll(a) | project t, h[0]", [[[7], [1.0], [5]], [1024, 14]]),
+    ("print a = real(null) | summarize t = tdigest(a) | project percentile_tdigest(t, 50)", [None]),
+    (
+        (
+            "union (print v = dynamic({'x': 1, 'y': 3.5})), (print v = dynamic({'x': 'a', 'z': [1, 2]})) "
+            "| summarize s = buildschema(v) | project s.x, s.y, s.z"
+        ),
+        [["long", "string"], "double", {"`indexer`": "long"}],
+    ),
+    (
+        (
+            "let array1 = dynamic([1, 3, 4, 5, 2]); let array2 = dynamic(['a', 'b', 'c', 'd', 'e']); "
+            "print array_sort_asc(array1, array2)"
+        ),
+        [[1, 2, 3, 4, 5], ["a", "e", "b", "c", "d"]],
+    ),
+    ("print x = dynamic([2, 1]), y = dynamic(['p']) | project array_sort_desc(x, y, false)", [[2, 1], None]),
+    ("print (a, b) = array_sort_desc(dynamic([1, null, 2]), dynamic([1, 2, 3]))", [[2, 1, None], [3, 1, 2]]),
+    ("print a = array_sort_asc(dynamic([2, 1]), dynamic(['p', 'q']))[1]", [["q", "p"]]),
+    ("range x from 1 to 5 step 1 | as T | where x > 2 | union T | count", [8]),
+    ("range x from 1 to 3 step 1 | as A | extend y = x | as B | union A, B | count", [9]),
+]
+
+
+@pytest.mark.parametrize(("query", "row"), ROWS)
+def test_rows(endpoint: Endpoint, query: str, row: list[Any]) -> None:
+    """A query over intermediate results returns the same as over the values."""
+    assert endpoint.rows(query)[-1] == row
+
+
+def test_the_order_of_arrays_gives_the_names_of_columns(endpoint: Endpoint) -> None:
+    """Each sorted array is a column with the name of the array."""
+    table = endpoint.table("print x = dynamic([2, 1]), y = dynamic(['p', 'q']) | project array_sort_asc(x, y)")
+    assert [column.column_name for column in table.columns] == ["x_sorted", "y_sorted"]
+
+
+def test_a_large_digest_is_small_and_close() -> None:
+    """A digest of many values has at most 1,000 centroids, and percentiles with an error below 0.2 %."""
+    (digest,) = (each.run for each in functions if each.name == "kql_digest")
+    (percentile,) = (each.run for each in functions if each.name == "kql_call_percentile_tdigest")
+    text = digest([float(each) for each in range(100_000)], None)
+    assert text.count(",") < 2 * MAX_CENTROIDS + 3
+    assert percentile(text, 50.0, None) == pytest.approx(50_000, rel=0.002)
+
+
+def test_many_hashes_are_estimated() -> None:
+    """The number of 20,000 different values is estimated with an error below 3 %."""
+    hash_set, merged, count = (
+        next(each.run for each in functions if each.name == name)
+        for name in ("kql_hash_set", "kql_merged_hash_set", "kql_call_dcount_hll")
+    )
+    halves = [
+        hash_set([compute_hash("BIGINT", str(each)) for each in range(start, start + 10_000)]) for start in (1, 10_001)
+    ]
+    assert count(merged(halves)) == pytest.approx(20_000, rel=0.03)
+
+
+@pytest.mark.parametrize("value", ["1", "'x'", "dynamic([1])", "dynamic([[7], [1], [1, 2], 4])", "dynamic({'a': 1})"])
+def test_an_invalid_digest_gives_null(endpoint: Endpoint, value: str) -> None:
+    """A dynamic that is no digest gives null."""
+    query = f"print d = parse_json(tostring({value})) | project percentile_tdigest(d, 50), dcount_hll(d)"
+    assert endpoint.rows(query) == [[None, None]]

@@ -1,0 +1,97 @@
+"""Operator ``parse-kv`` with quotes and without delimiters, with the examples of Kusto's documentation."""
+
+from typing import Any
+
+import pytest
+
+from emulators.kusto.extensions.key_values import KeyValueReader
+from tests.emulators.kusto.endpoints import Endpoint
+
+EXAMPLES: list[tuple[str, str, str, list[Any]]] = [
+    (
+        (
+            'print str=\'src=10.1.1.123 dst=10.1.1.124 bytes=125 failure="connection aborted" "event'
+            " time\"=2021-01-01T10:00:54'"
+        ),
+        "(['event time']:datetime, src:string, dst:string, bytes:long, failure:string)",
+        "(pair_delimiter=' ', kv_delimiter='=', quote='\"')",
+        ["2021-01-01T10:00:54.000000Z", "10.1.1.123", "10.1.1.124", 125, "connection aborted"],
+    ),
+    (
+        (
+            "print str='src=10.1.1.123 dst=10.1.1.124 bytes=125 failure=(connection aborted) (event"
+            " time)=(2021-01-01 10:00:54)'"
+        ),
+        "(['event time']:datetime, src:string, dst:string, bytes:long, failure:string)",
+        "(pair_delimiter=' ', kv_delimiter='=', quote='()')",
+        ["2021-01-01T10:00:54.000000Z", "10.1.1.123", "10.1.1.124", 125, "connection aborted"],
+    ),
+    (
+        (
+            "print str='src=10.1.1.123 dst=10.1.1.124 bytes=125 failure=\"the remote host sent"
+            ' \\\\"bye!\\\\"" time=2021-01-01T10:00:54\''
+        ),
+        "(['time']:datetime, src:string, dst:string, bytes:long, failure:string)",
+        "(pair_delimiter=' ', kv_delimiter='=', quote='\"', escape='\\\\')",
+        ["2021-01-01T10:00:54.000000Z", "10.1.1.123", "10.1.1.124", 125, 'the remote host sent "bye!"'],
+    ),
+    (
+        "print str='name=John Doe phone=555 5555 city=New York'",
+        "(name:string, phone:string, city:string)",
+        "(pair_delimiter=' ', kv_delimiter='=')",
+        ["John", "555", "New"],
+    ),
+    (
+        "print str='name=John Doe phone=555 5555 city=New York'",
+        "(name:string, phone:string, city:string)",
+        "(pair_delimiter=' ', kv_delimiter='=', greedy=true)",
+        ["John Doe", "555 5555", "New York"],
+    ),
+    (
+        'print str="2021-01-01T10:00:34 [INFO] ThreadId:458745723, Machine:Node001, Text: Started"',
+        "(Text: string, ThreadId:long, Machine: string)",
+        "",
+        ["Started", 458745723, "Node001"],
+    ),
+    (
+        (
+            "print str=\"2021-01-01T10:00:34 [INFO] ThreadId:458745723, Machine:Node001, Text: 'The"
+            " service \\\\' is up'\""
+        ),
+        "(Text: string, ThreadId:long, Machine: string)",
+        "(quote=\"'\", escape='\\\\')",
+        ["The service ' is up", 458745723, "Node001"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "keys", "properties", "row"), EXAMPLES)
+def test_keys_become_columns(endpoint: Endpoint, source: str, keys: str, properties: str, row: list[Any]) -> None:
+    """Each key becomes a column; quotes, escapes and greedy values have the documented results."""
+    clause = f" with {properties}" if properties else ""
+    assert endpoint.rows(f"{source} | parse-kv str as {keys}{clause} | project-away str") == [row]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "pair_delimiter=' '",
+        "quote='abc'",
+        "quote='\"', escape='ab'",
+        "regex='(a)(b)', quote='\"'",
+        "greedy=true",
+        "other='x'",
+    ],
+)
+def test_invalid_properties_are_errors(endpoint: Endpoint, properties: str) -> None:
+    """Properties that contradict each other, and those of a wrong length, are errors."""
+    query = f"print s = 'a=1' | parse-kv s as (a:string) with ({properties})"
+    assert endpoint.code(query) in ("General_BadRequest", "BadRequest_SyntaxError")
+
+
+@pytest.mark.parametrize("text", ["", "=", "a", "a=", '"', 'a="x', 'a="x\\', "  = ,", "a==b,,", "a=1" * 5000])
+def test_any_text_ends(text: str) -> None:
+    """The reader ends for every text, also with an open quote."""
+    reader = KeyValueReader(text, ("a",), ",", "=", {'"': '"'}, "\\", greedy=False)
+    assert set(reader.read()) <= {"a"}
+    assert set(KeyValueReader(text, ("a",), "", "", {'"': '"'}, "", greedy=False).read()) <= {"a"}

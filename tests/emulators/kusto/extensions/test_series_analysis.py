@@ -1,0 +1,136 @@
+"""Decomposition, periods and outliers of series, with the results that the documentation prints."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+TRAFFIC = (
+    "dynamic([80, 139, 87, 110, 68, 54, 50, 51, 53, 133, 86, 141, 97, 156, 94, 149, 95, 140, 77, 61, 50, 54, 47, 133, "
+    "72, 152, 94, 148, 105, 162, 101, 160, 87, 63, 53, 55, 54, 151, 103, 189, 108, 183, 113, 175, 113, 178, 90, 71, "
+    "62, 62, 65, 165, 109, 181, 115, 182, 121, 178, 114, 170])"
+)
+SIX = "dynamic([2,5,3,4,3,2,1,2,3,4,3,2,1,2,3,4,3,2,1,2,3,4,3,2,1])"
+FIVE = "dynamic([8,12,14,12,10,10,12,14,12,10,10,12,14,12,10,10,12,14,12,10])"
+SHORT = "dynamic([1,3,5,2,4,6,1,3,5,2,4,6])"
+SCORED = "dynamic([-3, 2.4, 15, 3.9, 5, 6, 4.5, 5.2, 3, 4, 5, 16, 7, 5, 5, 4])"
+SCORES = [-1.9040785483608571, -0.10021466044004519, 1.3361954725339347, *[0.0] * 8, 1.6702443406674186, *[0.0] * 4]
+WEEKS = """range t from 1 to 24*7*{weeks} step 1
+| extend y = (t * 7919 % 101) / 50.5 + iff((t/24)%7>=5, 5.0, 15.0) - (((t%24)/10)*((t%24)/10)) + t/72.0
+| extend y = iff(t in (150, 200, 780), y - 8.0, iff(t in (300, 400, 600), y + 8.0, y))
+| summarize y = make_list(y, 10000)"""
+
+
+def value(endpoint: Endpoint, expression: str) -> Any:
+    """Return the value of an expression."""
+    return endpoint.rows(f"print x = {expression}")[0][0]
+
+
+def test_periods_of_traffic(endpoint: Endpoint) -> None:
+    """The period of 14 points is found with the documented score; zeros follow the found periods."""
+    table = endpoint.table(f"print y = {TRAFFIC} | project series_periods_detect(y, 0.0, 50.0, 2)")
+    names = [each.column_name for each in table.columns]
+    assert names == ["series_periods_detect_y_periods", "series_periods_detect_y_scores"]
+    assert table.raw_rows == [[[14.0, 0.0], pytest.approx([0.84, 0.0], abs=0.005)]]
+    assert value(endpoint, f"series_periods_detect({TRAFFIC}, 0.0, 50.0, 1)") == [14.0]
+
+
+def test_given_periods_are_scored(endpoint: Endpoint) -> None:
+    """A period that the series has, has a high score; any other period and a period that is too short has 0."""
+    query = f"print y = {TRAFFIC} | project series_periods_validate(y, 14.0, 10.0, 3, 31)"
+    assert endpoint.rows(query) == [[[14.0, 10.0, 3.0, 31.0], pytest.approx([0.84, 0, 0, 0], abs=0.005)]]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (f"series_seasonal({SIX})", [1.0, 2.0, 3.0, 4.0, 3.0, 2.0] * 4 + [1.0]),
+        (f"series_seasonal({FIVE})", [10.0, 12.0, 14.0, 12.0, 10.0] * 4),
+        (f"series_seasonal({SHORT})", [0.0] * 12),
+        (f"series_seasonal({SHORT}, 3)", [1.5, 3.5, 5.5] * 4),
+        ("series_seasonal(dynamic([1,3,5,1,3,5,2,4,6]), 3)", [1.0, 3.0, 5.0] * 3),
+        ("series_seasonal(dynamic([1,null,3,1,8,3]), 3)", [1.0, 8.0, 3.0] * 2),
+        ("series_seasonal(dynamic([]))", []),
+        ("series_seasonal(dynamic('text'))", None),
+        (f"series_outliers({SCORED})", SCORES),
+        (f"series_outliers({SCORED}, 'ctukey', double(null), 10, 90)", SCORES),
+        ("series_outliers(dynamic([1,2,3,4,13]), 'tukey')", [-0.5, 0.0, 0.0, 0.0, 4.5]),
+        ("series_outliers(dynamic([1,2,3,4,13,99,null]), 'tukey', 99)", [-0.5, 0.0, 0.0, 0.0, 4.5, 0.0, 0.0]),
+        ("series_outliers(dynamic([5,5,5,5,5,5,5,5,5,5,5,9]))", [0.0] * 11 + ["Infinity"]),
+        ("series_outliers(dynamic([]))", []),
+        (
+            "series_outliers(dynamic([1,2,3,4,99,99]), 'tukey', 0, 10, 90, 2)",
+            [-0.5, 0.0, 0.0, 0.5, 63.833333333333336, 63.833333333333336],
+        ),
+        ("series_seasonal(dynamic([1,2,1,2,9,9]), 2, 2)", [1.0, 2.0] * 3),
+        ("series_outliers(dynamic([null]))", [0.0]),
+        ("series_decompose_forecast(dynamic([1,2,1,2,1,2,0,0]), 2, 2)", [1.0, 2.0] * 4),
+        ("series_decompose_forecast(dynamic([1,2,3,4,0,0]), 2, 0, 'linefit')", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+    ],
+)
+def test_series_functions(endpoint: Endpoint, expression: str, expected: Any) -> None:
+    """Seasons, scores and forecasts are those that the documentation prints or defines."""
+    found = value(endpoint, expression)
+    comparable = [each for each in found or [] if not isinstance(each, str)]
+    assert comparable == pytest.approx([each for each in expected or [] if not isinstance(each, str)], abs=1e-12)
+    assert (found is None) == (expected is None)
+    assert [each for each in found or [] if isinstance(each, str)] == [e for e in expected or [] if isinstance(e, str)]
+
+
+def test_a_detected_season_reveals_anomalies(endpoint: Endpoint) -> None:
+    """With the season of a week and a linear trend, exactly the inserted outliers are anomalies."""
+    query = WEEKS.format(weeks=5) + (
+        " | extend (flag, score, baseline) = series_decompose_anomalies(y, 2.5, -1, 'linefit')"
+        " | mv-expand with_itemindex=i flag to typeof(long), score to typeof(real)"
+        " | where flag != 0 | project t = i + 1, flag, sign(score)"
+    )
+    up, down = (300, 400, 600), (150, 200, 780)
+    assert sorted(endpoint.rows(query)) == sorted([[t, 1, 1] for t in up] + [[t, -1, -1] for t in down])
+
+
+def test_a_forecast_continues_season_and_trend(endpoint: Endpoint) -> None:
+    """The forecast of a week follows the learned weeks, and the empty points have no influence."""
+    query = WEEKS.format(weeks=4) + (
+        " | extend y = array_concat(y, repeat(0.0, 168))"
+        " | extend f = series_decompose_forecast(y, 168, -1, 'linefit')"
+        " | project todouble(f[700]) - todouble(f[700 - 168]), array_length(f)"
+    )
+    assert endpoint.rows(query) == [[pytest.approx(168 / 72, rel=0.2), 840]]
+
+
+def test_columns_of_a_decomposition(endpoint: Endpoint) -> None:
+    """Functions with several results add the documented columns."""
+    table = endpoint.table("print y = dynamic([1,null,1,2]) | extend series_decompose_anomalies(y, 1.5, 2)")
+    prefix = "series_decompose_anomalies_y_"
+    assert [each.column_name for each in table.columns][1:] == [
+        f"{prefix}ad_flag",
+        f"{prefix}ad_score",
+        f"{prefix}baseline",
+    ]
+    assert table.raw_rows[0][1:] == [[0, 0, 0, 0], [0.0] * 4, [1.0, 2.0, 1.0, 2.0]]
+    query = "print y = dynamic([1,null,1,2]) | project series_decompose(y, 2)"
+    assert endpoint.rows(query) == [[[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0], [0.0] * 4, [0.0, None, 0.0, 0.0]]]
+
+
+def test_series_without_points_have_no_components(endpoint: Endpoint) -> None:
+    """A series without numbers has null components, as has a value that is no array."""
+    for series in ("dynamic([null])", "dynamic([])", "dynamic({})", "dynamic(null)"):
+        assert endpoint.rows(f"print x = {series} | project series_decompose(x)") == [[None] * 4]
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("series_decompose(y, 2, 'line')", "Trend must be 'avg' or 'linefit' or 'none'"),
+        ("series_decompose(y, '2')", "Seasonality must be a number"),
+        ("series_decompose_anomalies(y, 1.5, -1, 'avg', 0, 'mad')", "AD_method must be 'ctukey' or 'tukey'"),
+        ("series_outliers(y, 'ctukey', 0, 1, 90)", "min_percentile must be between 2.0 and 98.0"),
+        ("series_outliers(y, method)", "kind must be 'ctukey' or 'tukey'"),
+        ("series_periods_detect(y)", "series_periods_detect() with 1 arguments"),
+        (f"series_periods_validate(y{', 4' * 17})", "series_periods_validate() with 18 arguments"),
+    ],
+)
+def test_invalid_arguments_are_errors(endpoint: Endpoint, expression: str, message: str) -> None:
+    """The error about an argument names the function, the argument and the accepted values."""
+    assert message in str(endpoint.error(f"print y = dynamic([1,2]), method = 'x' | extend {expression}"))

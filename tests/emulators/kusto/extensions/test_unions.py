@@ -1,0 +1,82 @@
+"""Query operator ``union``."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+Columns = list[tuple[str, str]]
+TYPED: list[tuple[str, Columns, list[list[Any]]]] = [
+    (
+        'datatable(a:long, b:long)[1, 2] | union (datatable(c:long, a:string)[3, "x"])',
+        [("a_long", "long"), ("a_string", "string"), ("b", "long"), ("c", "long")],
+        [[1, "", 2, None], [None, "x", None, 3]],
+    ),
+    (
+        "union (datatable(a:long)[1]), (datatable(a:real)[1.5]), (datatable(a:long)[2])",
+        [("a_long", "long"), ("a_real", "real")],
+        [[1, None], [2, None], [None, 1.5]],
+    ),
+    (
+        'union withsource=s (print a = 1), (print a = "x")',
+        [("s", "string"), ("a_long", "long"), ("a_string", "string")],
+        [["union_arg0", 1, ""], ["union_arg1", None, "x"]],
+    ),
+    (
+        "union kind=inner (print a = 1, b = 2), (print a = true, b = 3)",
+        [("b", "long")],
+        [[2], [3]],
+    ),
+    (
+        'print a = 1, a_long = 2 | union (print a = "x")',
+        [("a_long", "long"), ("a_string", "string"), ("a_long1", "long")],
+        [[1, "", 2], [None, "x", None]],
+    ),
+    ("datatable(a:long)[] | union (datatable(a:string)[])", [("a_long", "long"), ("a_string", "string")], []),
+    (
+        'let f = (x:long) { union (print a = x), (print a = "x") }; f(1) | project a_long, a_string',
+        [("a_long", "long"), ("a_string", "string")],
+        [[1, ""], [None, "x"]],
+    ),
+    (
+        "union Dev*, (print Model = 1) | where isnotnull(Model_long) | project Model_long",
+        [("Model_long", "long")],
+        [[1]],
+    ),
+    ("union *, (print DeviceId = 1) | where DeviceId_long == 1 | count", [("Count", "long")], [[1]]),
+    ("union (datatable(a:dynamic)[1]), (print a = dynamic([1])) | count", [("Count", "long")], [[2]]),
+]
+
+
+@pytest.mark.parametrize(("query", "columns", "rows"), TYPED)
+def test_each_type_of_a_column_is_a_column(
+    endpoint: Endpoint, query: str, columns: Columns, rows: list[list[Any]]
+) -> None:
+    """Columns of one name and different types become one column for each type, with the type as suffix."""
+    for _ in range(2):  # the second run uses the cached types
+        table = endpoint.table(query)
+        assert [(column.column_name, column.column_type) for column in table.columns] == columns
+        assert sorted(table.raw_rows, key=str) == sorted(rows, key=str)
+
+
+def test_the_probe_for_types_ignores_parameters(endpoint: Endpoint) -> None:
+    """Two runs with different values of a parameter have different rows."""
+    query = 'declare query_parameters(n:long); union (print a = n), (print a = "x") | where isnotnull(a_long)'
+    assert [endpoint.rows(query, {"n": n}) for n in (1, 2)] == [[[1, ""]], [[2, ""]]]
+
+
+def test_other_types_in_a_function_that_is_called_twice_are_not_supported(endpoint: Endpoint) -> None:
+    """A function with such a union that is called twice is an error, and never a conversion."""
+    query = 'let f = (x:long) { union (print a = x), (print a = "x") }; f(1) | union (f(2))'
+    assert "EMB0001" in str(endpoint.error(query))
+
+
+def test_union_of_equal_types(endpoint: Endpoint) -> None:
+    """Columns with the same name and type are combined."""
+    query = 'datatable(a:long)[1] | union (datatable(a:long)[2]) | union withsource=s (datatable(b:string)["x"])'
+    assert sorted(endpoint.rows(query), key=str) == [
+        ["union_arg0", 1, ""],
+        ["union_arg0", 2, ""],
+        ["union_arg1", None, "x"],
+    ]

@@ -1,0 +1,112 @@
+"""Random queries have the same outcome in the engine and in Microsoft's KQL language service."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from scripts.kql_known_differences import is_known
+from scripts.kql_language import ROOT, read_language
+from tests.emulators.kusto.kql_generator import TABLE, QueryGenerator
+from tests.node_suites import running
+
+_SHORT, _LONG = 400, 20_000
+_PART = 2000
+_LEAST_AGREEMENT, _LEAST_COLUMNS = 0.97, 0.98
+_MISSING = running.missing("@kusto/language-service-next")
+_RANDOM = frozenset({"rand", "new_guid", "now"})
+_UNSUPPORTED = ("EMB0001", "EMB0003")
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Counts and differences of a run."""
+
+    compared: int = 0
+    agreed: int = 0
+    columns: int = 0
+    equal_columns: int = 0
+    accepted_locally: list[str] = field(default_factory=list)
+    rejected_locally: list[str] = field(default_factory=list)
+    other_columns: list[str] = field(default_factory=list)
+
+    def add(self, query: str, service: dict[str, Any], code: str, columns: list[list[str]]) -> None:
+        """Compare one query: the reply of the language service with that of the engine."""
+        message = code or " ".join(str(error) for error in service["errors"])
+        if code.startswith(_UNSUPPORTED) or (bool(service["errors"]) != bool(code) and is_known(query, message)):
+            return
+        self.compared += 1
+        if bool(service["errors"]) != bool(code):
+            (self.rejected_locally if code else self.accepted_locally).append(f"{query}  # {message[:200]}")
+            return
+        self.agreed += 1
+        if code or service["columns"] is None or any(kind == "unknown" for _, kind in service["columns"]):
+            return
+        if service["columns"] != columns and is_known(query, ""):
+            return
+        self.columns += 1
+        if service["columns"] == columns:
+            self.equal_columns += 1
+        else:
+            self.other_columns.append(f"{query}  # {service['columns']} {columns}")
+
+
+def compare_queries(queries: list[str]) -> Comparison:
+    """Compare the language service with the engine."""
+    tables = {"T": list(TABLE.items())}
+    comparison = Comparison()
+    for start in range(0, len(queries), _PART):
+        part = queries[start : start + _PART]
+        replies = running.script("kusto_language.mjs", text=json.dumps({"tables": tables, "queries": part}))
+        assert replies.returncode == 0, replies.stderr
+        results = run_in_process(["-m", "tests.emulators.kusto.query_runner"], json.dumps(part))
+        for query, service, (code, columns) in zip(part, json.loads(replies.stdout), json.loads(results), strict=True):
+            comparison.add(query, service, code, columns)
+    return comparison
+
+
+def run_in_process(arguments: list[str], text: str = "") -> str:
+    """Run Python in a process of its own, because the engine changes the translator library."""
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, input=text, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def generate_queries(count: int, seed: int) -> list[str]:
+    """Return queries over the functions and aggregates that the engine supports."""
+    code = (
+        "import json; from scripts.kql_language import *; install_engine(); "
+        "print(json.dumps({kind: sorted(names) for kind, names in find_supported(read_language()).items()}))"
+    )
+    supported, language = json.loads(run_in_process(["-c", code])), read_language()
+    functions, aggregates = (
+        [each for each in language[kind] if each["name"] in set(supported[kind]) - _RANDOM]
+        for kind in ("functions", "aggregates")
+    )
+    return list(QueryGenerator(seed, functions, aggregates).generate(count))
+
+
+def check(comparison: Comparison) -> None:
+    """Check that the outcomes agree."""
+    assert comparison.accepted_locally == []
+    assert comparison.agreed / comparison.compared >= _LEAST_AGREEMENT, comparison.rejected_locally
+    assert comparison.equal_columns / comparison.columns >= _LEAST_COLUMNS, comparison.other_columns
+
+
+@pytest.mark.skipif(bool(_MISSING), reason=_MISSING)
+def test_queries_have_the_same_outcome() -> None:
+    """A query is accepted by both or by none, and its result has the same columns."""
+    check(compare_queries(generate_queries(_SHORT, seed=1)))
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(bool(_MISSING), reason=_MISSING)
+def test_many_queries_have_the_same_outcome() -> None:
+    """The outcomes of 20,000 queries agree, and each supported name occurs in at least 20 of them."""
+    queries = generate_queries(_LONG, seed=2)
+    check(compare_queries(queries))

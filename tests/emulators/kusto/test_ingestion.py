@@ -1,0 +1,85 @@
+"""Tests of the command ``.ingest into table`` through the official client."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from azure.kusto.data import KustoClient, KustoConnectionStringBuilder
+from azure.kusto.data.exceptions import KustoServiceError
+
+from shared.backends.azure.kusto_table import build_command
+from tests.emulators.kusto.endpoints import Endpoint, end, start
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a file of two rows in a subfolder, and a file that may not be read."""
+    folder = tmp_path_factory.mktemp("ingestion")
+    (folder / "files" / "job's").mkdir(parents=True)
+    rows = pa.table(
+        {
+            "Timestamp": pa.array([datetime(2026, 1, 5, 10, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC")),
+            "ConnectionLookup": ["pump"] * 2,
+            "SurfaceLookups": ['["hall"]'] * 2,
+            "DeviceId": ["d1", "d2"],
+            "MessageId": ["m1", "m2"],
+            "Payload": ['{"x":1.5}', "{}"],
+        }
+    )
+    pq.write_table(rows, folder / "files" / "job's" / "rows.parquet")
+    pq.write_table(rows, folder / "outside.parquet")
+    (folder / "files" / "broken.parquet").write_bytes(b"PAR1")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def endpoint(folder: Path) -> Iterator[Endpoint]:
+    """Return a running emulator that may read the files."""
+    running = start(
+        folder / "log",
+        *("--data", str(folder / "data"), "--hub", str(folder / "hub.sqlite"), "--files", str(folder / "files")),
+    )
+    yield running
+    end(running.process)
+
+
+def execute(endpoint: Endpoint, command: str) -> None:
+    """Execute a command."""
+    with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
+        client.execute_mgmt("Telemetry", command)
+
+
+def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) -> None:
+    """A repeated command adds no rows; another tag adds them again."""
+    file = str(folder / "files" / "job's" / "rows.parquet")
+    for tag, rows in (("a-1", 2), ("a-1", 2), ("a-2", 4)):
+        execute(endpoint, build_command(file, tag))
+        assert endpoint.rows("Telemetry | count") == [[rows]]
+    assert endpoint.rows("Telemetry | where DeviceId == 'd1' | distinct Timestamp, toreal(Payload.x)") == [
+        ["2026-01-05T10:00:00.000000Z", 1.5]
+    ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ".drop table Telemetry",
+        ".ingest into table Other (h@'{inside}') with (format='parquet', tags='[]', ingestIfNotExists='[]')",
+        build_command("{outside}", "t"),
+        build_command("{inside}/../../outside.parquet", "t"),
+        build_command("{inside}/broken.parquet", "t"),
+        build_command("{inside}/none.parquet", "t"),
+        ".ingest into table TelemetryRaw (h@'{inside}/job''s/rows.parquet') with (format='csv')",
+        build_command("{inside}/job's/rows.parquet", "t").replace("ingest-by:", ""),
+    ],
+)
+def test_other_commands_and_files_are_rejected(endpoint: Endpoint, folder: Path, command: str) -> None:
+    """Only files of the folder are ingested, and the emulator continues to serve."""
+    before = endpoint.rows("Telemetry | count")
+    text = command.replace("{inside}", str(folder / "files")).replace("{outside}", str(folder / "outside.parquet"))
+    with pytest.raises(KustoServiceError):
+        execute(endpoint, text)
+    assert endpoint.rows("Telemetry | count") == before

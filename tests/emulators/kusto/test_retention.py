@@ -1,0 +1,103 @@
+"""Retention of the table ``Telemetry``: rows are deleted by the time of their ingestion."""
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from emulators.kusto import store as store_module
+from emulators.kusto.schema import COLUMNS, create_tables
+from emulators.kusto.store import Offset, TelemetryRow, TelemetryStore
+from shared.telemetry.models import IMPULSES_HUB
+from tests.emulators.kusto.test_ingest import Installation, has_processed, installation, message
+
+__all__ = ["installation"]
+
+NOW = datetime(2026, 11, 23, 8)  # noqa: DTZ001  DuckDB stores instants in UTC without their zone
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Return a connection to an empty database."""
+    with duckdb.connect() as database:
+        yield database
+
+
+def append(store: TelemetryStore, name: str, now: datetime) -> None:
+    """Append one row with an old timestamp."""
+    values = (datetime(2001, 1, 1), "press", "[]", "dev", name, "{}")  # noqa: DTZ001  as above
+    key = (hash(name) & 0xFFFF, 0)
+    store.append("0", Offset(1, now), [TelemetryRow(key, values)], [], now)
+
+
+def read_ids(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the ids of the messages in the table."""
+    return [row[0] for row in connection.execute('SELECT "MessageId" FROM "Telemetry" ORDER BY ALL').fetchall()]
+
+
+def test_retention_counts_from_ingestion(connection: duckdb.DuckDBPyConnection) -> None:
+    """A row is deleted by the time of its ingestion, whatever its timestamp is."""
+    create_tables(connection, NOW)
+    store = TelemetryStore(connection)
+    append(store, "a", NOW - 2 * DAY)
+    append(store, "b", NOW)
+    assert store.delete_expired(NOW - DAY) == 1
+    assert read_ids(connection) == ["b"]
+    assert store.delete_expired(NOW - DAY) == 0
+
+
+def test_a_deletion_is_limited(connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One transaction deletes a limited number of rows, the rest follows later."""
+    monkeypatch.setattr(store_module, "MAX_DELETED_ROWS", 2)
+    create_tables(connection, NOW)
+    store = TelemetryStore(connection)
+    for name in "abc":
+        append(store, name, NOW - 2 * DAY)
+    assert [store.delete_expired(NOW), store.delete_expired(NOW), store.delete_expired(NOW)] == [2, 1, 0]
+
+
+def test_an_earlier_table_counts_as_ingested_now(connection: duckdb.DuckDBPyConnection) -> None:
+    """Rows of a version without ingestion times are retained for the whole period after the upgrade."""
+    types = ("TIMESTAMP", "VARCHAR", "JSON", "VARCHAR", "VARCHAR", "JSON")
+    columns = ", ".join(f'"{name}" {kind}' for name, kind in zip(COLUMNS, types, strict=True))
+    connection.execute(f'CREATE TABLE "Telemetry" ({columns})')
+    connection.execute("""INSERT INTO "Telemetry" VALUES ('2001-01-01', 'press', '[]', 'dev', 'a', '{}')""")
+    for _ in range(2):
+        create_tables(connection, NOW)
+    store = TelemetryStore(connection)
+    append(store, "b", NOW + DAY)
+    assert read_ids(connection) == ["a", "b"]
+    assert [column[0] for column in connection.execute('DESCRIBE "Telemetry"').fetchall()] == list(COLUMNS)
+    assert store.delete_expired(NOW) == 0
+    assert store.delete_expired(NOW + timedelta(seconds=1)) == 1
+    assert read_ids(connection) == ["b"]
+
+
+def test_expired_rows_are_deleted_after_a_restart(installation: Installation, tmp_path: Path) -> None:
+    """The emulator deletes expired rows at its start, and queries cannot read the time of ingestion."""
+    installation.send(*(message(number) for number in range(3)))
+    installation.start("--retention-days", "1").until(has_processed(3))
+    installation.kill()
+    with duckdb.connect(str(tmp_path / "kusto" / "telemetry.duckdb")) as database:
+        database.execute("""UPDATE "TelemetryRaw" SET "IngestedAt" = "IngestedAt" - INTERVAL 2 DAY
+                            WHERE "MessageId" <> 'm-1'""")
+    installation.send(message(3))
+    endpoint = installation.start("--retention-days", "1")
+    endpoint.until(lambda stats: stats["ingest"]["expired"] == 2 and stats["ingest"]["added"] == 1)
+    assert endpoint.rows("Telemetry | project MessageId | order by MessageId asc") == [["m-1"], ["m-3"]]
+    assert endpoint.code("TelemetryRaw").startswith(("General_BadRequest", "BadRequest_"))
+    assert count_events(installation.hub) == 4
+
+
+def count_events(hub: Path) -> int:
+    """Return the number of events in the hub, which the emulator never deletes."""
+    connection = sqlite3.connect(hub)
+    (count,) = connection.execute(
+        "SELECT count(*) FROM events WHERE id >> 48 IN (SELECT id FROM partitions WHERE hub = ?)", (IMPULSES_HUB,)
+    ).fetchone()
+    connection.close()
+    return int(count)

@@ -1,0 +1,87 @@
+"""Functions in Python that SQL calls: conversion of values, and cancellation between rows."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from emulators.kusto.sandbox import open_database
+from emulators.kusto.series_functions import SeriesFunction, create_series_functions, track_execution
+
+STOPPED = threading.Event()
+SEEN: list[int] = []
+
+
+def double(values: Any, factor: float | None) -> Any:
+    """Return twice the values and their number."""
+    return None if values is None else {"doubled": values * 2, "size": len(values), "factor": factor}
+
+
+def stop_after_three(number: int) -> Any:
+    """Record a row, and stop the execution in the third row."""
+    SEEN.append(number)
+    if len(SEEN) == 3:
+        STOPPED.set()
+    return {"size": number}
+
+
+DOUBLE = SeriesFunction(
+    "double",
+    ("DOUBLE[]", "DOUBLE"),
+    {"doubled": "series", "size": "long", "factor": "real"},
+    f"{__name__}:double",
+)
+STOP = SeriesFunction("stop", ("BIGINT",), {"size": "long"}, f"{__name__}:stop_after_three")
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Return a database with the functions."""
+    with open_database(None) as opened:
+        create_series_functions(opened, [DOUBLE, STOP])
+        yield opened
+
+
+def test_values_are_converted(connection: duckdb.DuckDBPyConnection) -> None:
+    """Lists become arrays, null stays null, and NaN in a list becomes null."""
+    call = DOUBLE.render_call("x", "NULL")
+    values = "(VALUES ([1, NULL, 3]), (NULL), ([]), ([0.5])) AS v(x)"
+    rows = connection.execute(f"SELECT {call} FROM {values}").fetchall()
+    assert [row[0] for row in rows] == [
+        {"doubled": [2.0, None, 6.0], "size": 3, "factor": None},
+        None,
+        {"doubled": [], "size": 0, "factor": None},
+        {"doubled": [1.0], "size": 1, "factor": None},
+    ]
+
+
+def test_no_rows(connection: duckdb.DuckDBPyConnection) -> None:
+    """A function accepts an empty table."""
+    assert connection.execute(f"SELECT {STOP.render_call('range')} FROM range(0)").fetchall() == []
+
+
+def test_a_stopped_query_computes_no_further_row(connection: duckdb.DuckDBPyConnection) -> None:
+    """A function stops before the next row after its query has been stopped."""
+    SEEN.clear()
+    STOPPED.clear()
+    cursor = connection.cursor()
+    sql = f"SELECT {STOP.render_call('range')} FROM range(1000)"
+    with track_execution(cursor, sql, STOPPED), pytest.raises(duckdb.Error, match="ExecutionStoppedError"):
+        cursor.execute(sql).fetchall()
+    assert len(SEEN) == 3
+
+
+def test_other_queries_are_not_tracked(connection: duckdb.DuckDBPyConnection) -> None:
+    """A query without a function in Python needs no variable."""
+    cursor = connection.cursor()
+    with track_execution(cursor, "SELECT 1", STOPPED):
+        assert cursor.execute("SELECT getvariable('series_execution')").fetchall() == [(None,)]
+
+
+def test_numbers_are_doubles(connection: duckdb.DuckDBPyConnection) -> None:
+    """A factor reaches the function as a number."""
+    assert connection.execute(f"SELECT {DOUBLE.render_call('[1]', '2')}.factor").fetchall() == [(2.0,)]
+    assert double(np.asarray([1.0]), 1.0)["size"] == 1

@@ -1,0 +1,34 @@
+"""Tests of timespans."""
+
+from datetime import timedelta
+
+import pytest
+
+from emulators.kusto.timespans import TimespanRangeError, check_timespan_literal, format_timespan, read_timespan
+
+SPANS = {
+    "00:00:01": timedelta(seconds=1),
+    "1.02:03:04.5000000": timedelta(days=1, hours=2, minutes=3, seconds=4, milliseconds=500),
+    "-01:00:00": timedelta(hours=-1),
+    "00:00:00.0000010": timedelta(microseconds=1),
+}
+
+
+@pytest.mark.parametrize("text", SPANS)
+def test_formatted_timespans_can_be_read(text: str) -> None:
+    """The text of a timespan is that of Kusto, and reading it returns the timespan."""
+    assert format_timespan(SPANS[text]) == text
+    assert read_timespan(text) == SPANS[text]
+
+
+@pytest.mark.parametrize(("text", "span"), [("1h", timedelta(hours=1)), ("2", timedelta(days=2))])
+def test_short_forms_are_read(text: str, span: timedelta) -> None:
+    """A number with a unit is a timespan, and a bare number counts days."""
+    assert read_timespan(text) == span
+
+
+@pytest.mark.parametrize("text", ["00:00:00.0000001", "99999999d"])
+def test_unrepresentable_timespans_are_rejected(text: str) -> None:
+    """A fraction of a microsecond and a timespan out of range are rejected."""
+    with pytest.raises(TimespanRangeError):
+        check_timespan_literal(f"time({text})")

@@ -1,0 +1,31 @@
+"""Tests of the permissions of clients."""
+
+from emulators.web_pubsub.permissions import Permission, Permissions
+
+JOIN, SEND = Permission.JOIN_LEAVE_GROUP, Permission.SEND_TO_GROUP
+
+
+def test_a_role_for_all_groups_allows_each_group() -> None:
+    """A role without a group allows its action in every group, and no other action."""
+    permissions = Permissions(["webpubsub.joinLeaveGroup"])
+    assert permissions.allows(JOIN, "a")
+    assert permissions.allows(JOIN, None)
+    assert not permissions.allows(SEND, "a")
+
+
+def test_a_role_for_a_group_allows_only_that_group() -> None:
+    """A role with a group, whose name may contain dots, allows its action only there."""
+    permissions = Permissions(["webpubsub.sendToGroup.line.1", "unknown", "webpubsub.sendToGroupX"])
+    assert permissions.allows(SEND, "line.1")
+    assert not permissions.allows(SEND, "line")
+    assert not permissions.allows(SEND, None)
+
+
+def test_grants_can_be_revoked() -> None:
+    """Revoking a grant ends it; revoking a missing grant changes nothing."""
+    permissions = Permissions([])
+    permissions.grant(SEND, "a")
+    assert permissions.allows(SEND, "a")
+    permissions.revoke(SEND, "a")
+    permissions.revoke(SEND, "a")
+    assert not permissions.allows(SEND, "a")
